@@ -95,7 +95,11 @@ impl Asking {
         };
         let prepared = PreparedText::of(&summary.text);
         let summary = NewSummary { summary, sources, prepared };
-        self.store.store.write(move |batch| batch.summaries().add_summary(&summary)).await.unwrap()
+        self.store
+            .store
+            .write(move |batch| batch.summaries().add_summary(&summary, None, false))
+            .await
+            .unwrap()
     }
 
     /// The short id of a summary.

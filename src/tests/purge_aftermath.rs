@@ -192,7 +192,7 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
         sources: lcm_model::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };
     secrets.purge("e13").await;
-    let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
+    let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary, None, false)).await;
     assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
 }
 

@@ -155,7 +155,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     };
     let handle = summary.hash.summary_handle();
     let (sources, prepared) = (Sources::Messages(rows), PreparedText::of(text));
-    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared }, None, false)?;
     let mut ids: Vec<String> = branch.iter().map(|message| message.original.message_handle()).collect();
     ids.push(handle);
     Ok((Scope::at(conversation, Some(leaf)), ids))

@@ -18,7 +18,7 @@ use super::finding::{Found, find, session_files};
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::reading::{Reading, open, open_database};
-use super::restore::{SummaryOrigin, restore_supplement};
+use super::restore::{SummaryOrigin, restore_named};
 use super::storing::PreparedHandover;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -339,10 +339,10 @@ impl RunningImport<'_> {
         };
         // Without a new message nothing can be restored.
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
-            let origin = SummaryOrigin { conversation: Some(conversation), since };
+            let origin = Some(SummaryOrigin { conversation: Some(conversation), since });
             let restore = move |batch: &Batch<'_>| {
                 let before = batch.summaries().newest_summary()?;
-                restore_supplement(batch, origin, &supplements)?;
+                supplements.iter().try_for_each(|one| restore_named(batch, origin, one).map(drop))?;
                 Ok(batch.summaries().nodes_since(before, |_| true)?.len())
             };
             summaries += store.write(restore).await?;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
 use super::order::{Order, SLICE, size_of};
-use super::restore::{SummaryOrigin, restore_supplement};
+use super::restore::{SummaryOrigin, restore_named};
 use super::storing::Handover;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -17,8 +17,7 @@ use lcm_model::locks::lock;
 use lcm_model::{Content, Entry, files};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
-    Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
-    old_key,
+    Batch, LastRows, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View, old_key,
 };
 
 /// Messages that are looked up at a time.
@@ -207,16 +206,10 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRo
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
-            let take = |summary: &OldSummary| match since {
-                None => batch.upkeep().adopt_summary(summary),
-                Some(since) => {
-                    let origin = SummaryOrigin { conversation: None, since };
-                    let record = summary.record();
-                    restore_supplement(batch, origin, std::slice::from_ref(&record))?;
-                    Ok(batch.summaries().summary_by_hash(record.hash)?.is_some())
-                }
-            };
-            slice.iter().map(|summary| take(summary).map(usize::from)).sum::<Result<usize>>()
+            let origin = since.map(|since| SummaryOrigin { conversation: None, since });
+            let take =
+                |record| restore_named(batch, origin, record).map(|found| usize::from(found.is_some()));
+            slice.iter().map(take).sum::<Result<usize>>()
         };
         adopted += store.write(write).await?;
     }

@@ -80,24 +80,12 @@ impl PreparedHandover {
         self.store_since(batch, conversation, batch.messages().last_rows()?, Err)
     }
 
-    /// Like [`Self::store`], but leaves out what would leave a gap. Returns whether there was any, too.
-    pub fn store_without_gaps(
-        self,
-        batch: &Batch<'_>,
-        conversation: ConversationId,
-    ) -> Result<(usize, bool)> {
-        let mut has_gaps = false;
-        let since = batch.messages().last_rows()?;
-        let number = self.store_since(batch, conversation, since, |_| {
-            has_gaps = true;
-            Ok(())
-        })?;
-        Ok((number, has_gaps))
-    }
-
     /// The same for one of several hand-overs of a session, the first of which began after the rows `since`. Leaves out
     /// what would leave a gap if `on_gap` accepts that.
-    pub(super) fn store_since(
+    ///
+    /// # Errors
+    /// As above, or what `on_gap` returns.
+    pub fn store_since(
         self,
         batch: &Batch<'_>,
         conversation: ConversationId,

@@ -120,6 +120,11 @@ impl Summary {
 }
 
 impl SummaryRecord {
+    /// A summary whose sources have these identities.
+    pub fn of(summary: Summary, sources: &[Hash]) -> Self {
+        Self { summary, sources: sources.iter().map(ToString::to_string).collect() }
+    }
+
     /// Whether its numbers can be: a file may contain any.
     pub fn is_possible(&self) -> bool {
         let is_used = |usage: &Value| numbers(usage).all(|number| (0.0..=MOST_USED).contains(&number));

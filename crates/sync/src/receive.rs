@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::encryption::Key;
 use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
 use super::{Packs, Refused, Report, Run, UNASKED};
-use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
+use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_named};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, Nonce};
 use lcm_model::text::one_line;
@@ -281,7 +281,11 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
         }
     }
     let before = batch.summaries().newest_summary()?;
-    let (messages, lacks) = entries.store_without_gaps(batch, row)?;
+    let (mut lacks, since) = (false, batch.messages().last_rows()?);
+    let messages = entries.store_since(batch, row, since, |_| {
+        lacks = true;
+        Ok(())
+    })?;
     // Compactions carry summaries.
     let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();
@@ -389,19 +393,14 @@ fn to_purge(
 fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usize> {
     let mut added = 0;
     for summary in summaries {
-        let hash = summary.hash;
-        if batch.summaries().summary_by_hash(hash)?.is_some() {
-            batch.synced().add_summaries(&[hash])?;
-            continue;
-        }
+        let is_known = batch.summaries().summary_by_hash(summary.hash)?.is_some();
         // It is of no session that was here before.
         let origin =
             SummaryOrigin { conversation: Some(ConversationId::NONE), since: batch.messages().last_rows()? };
-        restore_supplement(batch, origin, &[summary])?;
         // The hash of one that is not taken could confirm a guess of what was purged.
-        if batch.summaries().summary_by_hash(hash)?.is_some() {
-            batch.synced().add_summaries(&[hash])?;
-            added += 1;
+        if restore_named(batch, Some(origin), &summary)?.is_some() {
+            batch.synced().add_summaries(&[summary.hash])?;
+            added += usize::from(!is_known);
         }
     }
     Ok(added)

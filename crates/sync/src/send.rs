@@ -112,9 +112,7 @@ fn next_pack(
     if !redacts && !builder.pack.is_full() {
         for (id, hash) in view.synced().unsent_summaries(READ)? {
             let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
-            let sources = sources.iter().map(ToString::to_string).collect();
-            let summary = view.summaries().summary(id)?.summary;
-            builder.pack.summary(&SummaryRecord { summary, sources })?;
+            builder.pack.summary(&SummaryRecord::of(view.summaries().summary(id)?.summary, &sources))?;
             summaries.push(hash);
             if builder.pack.is_full() {
                 break;

@@ -458,7 +458,7 @@ fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result
     };
     let hash = summary.hash;
     let prepared = PreparedText::of(text);
-    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared }, None, false)?;
     Ok(hash)
 }
 

@@ -67,13 +67,8 @@ impl Messages<'_> {
               ORDER BY m.id {order}",
             passes()
         );
-        let mut query = self.prepared(&sql)?;
-        let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
-        while let Some(row) = rows.next()? {
-            if !visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })? {
-                break;
-            }
-        }
-        Ok(())
+        self.each_while(&sql, parameters(filter, &[(":beyond", &beyond)]).as_slice(), |row| {
+            visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })
+        })
     }
 }

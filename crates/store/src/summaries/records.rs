@@ -173,17 +173,11 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
               ORDER BY s.id {order}"
         );
-        let mut query = self.prepared(&sql)?;
-        let mut rows = query.query(named_params! {
+        let params = named_params! {
             ":conversation": filter.conversation, ":beyond": beyond,
             ":after": filter.after, ":before": filter.before
-        })?;
-        while let Some(row) = rows.next()? {
-            if !visit(<Result<StoredSummary>>::from_row(row)??)? {
-                break;
-            }
-        }
-        Ok(())
+        };
+        self.each_while(&sql, params, |row| visit(<Result<StoredSummary>>::from_row(row)??))
     }
 
     /// The summary with this identity.

@@ -20,8 +20,7 @@ use crate::messages::importing;
 use crate::messages::stored::StoredJson;
 use crate::summaries::extras::files_from_sql;
 use crate::tasks::go_on;
-use crate::{Messages, NewSummary, PreparedText, StoredSession, StoredSummary};
-use crate::{SummaryWriter, Upkeep, UpkeepWriter};
+use crate::{Messages, StoredSession, StoredSummary, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce};
@@ -149,21 +148,6 @@ struct OldMessage {
     above: Option<i64>,
     timestamp: i64,
     json: String,
-}
-
-/// A summary in an old database, with the hashes of its sources.
-#[derive(Clone, Debug)]
-pub struct OldSummary {
-    summary: StoredSummary,
-    sources: Vec<Hash>,
-}
-
-impl OldSummary {
-    /// As an export would write it.
-    pub fn record(&self) -> SummaryRecord {
-        let sources = self.sources.iter().map(ToString::to_string).collect();
-        SummaryRecord { summary: self.summary.summary.clone(), sources }
-    }
 }
 
 impl OldStore {
@@ -401,17 +385,17 @@ impl OldStore {
 
     /// Its summaries, sources before the summaries condensed from them. Unreadable ones are left out, along
     /// with those condensed from them.
-    pub fn summaries(&self) -> Result<Vec<OldSummary>> {
+    pub fn summaries(&self) -> Result<Vec<SummaryRecord>> {
         let mut found = Vec::new();
         self.connection.each("SELECT * FROM summaries ORDER BY depth, id", [], |row| {
-            let Ok(Ok(summary)) = <Result<StoredSummary>>::from_row(row) else { return Ok(()) };
-            let sources = self.connection.all(
+            let Ok(Ok(stored)) = <Result<StoredSummary>>::from_row(row) else { return Ok(()) };
+            let sources: Result<Vec<Hash>> = self.connection.all(
                 "SELECT coalesce(m.lineage, s.hash) FROM summary_sources e
                    LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
                   WHERE e.summary_id = ?1 ORDER BY e.ordinal",
-                [summary.id],
+                [stored.id],
             );
-            found.extend(sources.ok().map(|sources| OldSummary { summary, sources }));
+            found.extend(sources.ok().map(|sources| SummaryRecord::of(stored.summary, &sources)));
             Ok(())
         })?;
         Ok(found)
@@ -490,23 +474,6 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Stores a summary from an old database if all of its sources exist here. Returns whether it exists here
-    /// now.
-    pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
-        let summaries = SummaryWriter::new(self.connection);
-        if summaries.summary_by_hash(old.summary.hash)?.is_some() {
-            return Ok(true);
-        }
-        // A summary that its hash does not confirm is left out; the next compaction remakes it.
-        if old.summary.identity(&old.sources) != old.summary.hash {
-            return Ok(false);
-        }
-        let Some(sources) = summaries.named(old.summary.depth, &old.sources)? else { return Ok(false) };
-        let prepared = PreparedText::of(&old.summary.text);
-        let summary = old.summary.summary.clone();
-        summaries.add_summary(&NewSummary { summary, sources, prepared }).map(|_| true)
-    }
-
     /// Records what an old database records about itself, unless that is known here.
     pub fn adopt_facts(&self, facts: &HashMap<String, String>) -> Result<()> {
         // What was read of other agents' logs may be lost, and a rewritten file is rewritten.

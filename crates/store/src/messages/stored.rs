@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{Row, named_params, params};
 
 use crate::Messages;
-use crate::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
+use crate::columns::{FromRow, MOST_TOKENS, Queries as _, from_row, tokens_at};
 use crate::messages::codec;
 use lcm_model::Message;
 use lcm_model::dag::MessageKind;
@@ -49,12 +49,7 @@ pub(crate) struct StoredJson {
     pub bytes: i64,
 }
 
-impl FromRow for StoredJson {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (stored, codec) = (row.get("json")?, row.get("codec")?);
-        Ok(Self { stored, codec, bytes: row.get("bytes")? })
-    }
-}
+from_row!(StoredJson { stored = "json", codec, bytes });
 
 impl StoredJson {
     /// What a purged message has in place of its JSON.

@@ -31,7 +31,6 @@ struct LogTarget {
 }
 
 /// The value of a field.
-#[derive(Clone, Copy, Debug)]
 pub enum Field<'a> {
     /// A count.
     Count(usize),

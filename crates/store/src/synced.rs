@@ -29,7 +29,6 @@ const UNMASKED: &str = "sync_unmasked";
 const UNASKED: &str = "sync_unasked";
 
 /// An entry to send.
-#[derive(Clone, Debug)]
 pub struct SyncedEntry {
     pub conversation: ConversationId,
     pub entry: ExportedEntry,
@@ -48,7 +47,6 @@ impl FromRow for SyncedEntry {
 }
 
 /// A machine that has written packs.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// A random number, 32 hexadecimal digits.
     pub id: String,

@@ -135,7 +135,6 @@ pub(crate) struct PurgedEntry {
 }
 
 /// A record after the header.
-#[derive(Debug)]
 pub(crate) enum Record {
     Session(PackSession),
     Entry(Entry),

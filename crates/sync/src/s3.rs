@@ -32,7 +32,6 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2
 const ANSWER: u64 = 16 * 1024 * 1024;
 
 /// The packs of a project in a bucket.
-#[derive(Clone, Debug)]
 pub(crate) struct S3 {
     bucket: Bucket,
     credentials: Credentials,

@@ -41,7 +41,6 @@ pub struct OpenCode {
 }
 
 /// A session in it.
-#[derive(Debug)]
 pub struct OpenCodeSession {
     pub place: OpenCodePlace,
     pub id: String,

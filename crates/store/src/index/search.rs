@@ -33,7 +33,6 @@ pub struct Filter {
 }
 
 /// A passage that matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// Its message.
     pub message: MessageId,
@@ -44,7 +43,6 @@ pub struct Hit {
 from_row!(Hit { message = "id", passage });
 
 /// A summary that matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SummaryHit {
     /// The summary.
     pub summary: SummaryId,

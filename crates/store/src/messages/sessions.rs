@@ -53,7 +53,6 @@ pub(crate) fn parameters<'a>(
 }
 
 /// A session, as other sessions see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     pub session_id: String,
     pub messages: usize,

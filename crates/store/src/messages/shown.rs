@@ -10,7 +10,6 @@ use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
 
 /// A visible message of a branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// What the model sees: the message, or an edited rendition.
     pub seen: MessageId,

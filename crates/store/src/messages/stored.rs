@@ -27,7 +27,6 @@ pub(crate) const BY_LINEAGE: &str = "WITH RECURSIVE runs (run) AS (
       WHERE m.lineage BETWEEN :low AND :high";
 
 /// A message with its exact JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
     pub id: MessageId,
     pub lineage: Hash,

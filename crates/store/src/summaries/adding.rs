@@ -13,7 +13,6 @@ use lcm_model::ids::SummaryId;
 use lcm_model::{Indexed, Summary};
 
 /// A summary to store, with its edges.
-#[derive(Clone, Debug)]
 pub struct NewSummary {
     pub summary: Summary,
     pub sources: Sources,
@@ -22,7 +21,6 @@ pub struct NewSummary {
 }
 
 /// The stored form of a summary's text, which any thread can prepare.
-#[derive(Clone, Debug)]
 pub struct PreparedText {
     /// `None` if compression gains nothing.
     packed: Option<Vec<u8>>,

@@ -10,7 +10,7 @@ mod versions;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -137,13 +137,13 @@ impl Machine {
 
     /// A sync that has begun.
     fn begun<'a>(&'a self, target: &Path, progress: &'a Progress, cancel: &'a CancellationToken) -> Run<'a> {
+        static OPTIONS: LazyLock<Options> = LazyLock::new(Options::default);
         Run {
             home: &self.home,
             place: format!("{} shop", target.display()),
             target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
             machine: ThisMachine::of(&self.home.db_dir, &self.label, &[]).unwrap(),
-            redacts: false,
-            confirms_purges: false,
+            options: &OPTIONS,
             progress,
             cancel,
         }

@@ -103,7 +103,7 @@ pub(super) trait Slices: Send + 'static {
 
 /// What is known of a session besides its entries.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Findings {
+pub struct Findings {
     /// Lines, records or rows that could not be read.
     pub broken: usize,
     /// The numbers of these lines, as far as they have some.
@@ -120,19 +120,21 @@ pub(super) struct Findings {
     pub is_growing: bool,
 }
 
+impl Findings {
+    /// Counts what could not be read, in a line with this number if it has one.
+    pub(super) fn note_broken(&mut self, line: Option<usize>) {
+        self.broken += 1;
+        self.broken_lines.extend(line);
+    }
+}
+
 impl Slices for SessionFile {
     fn slice(&mut self) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
     fn findings(&self) -> Findings {
-        Findings {
-            broken: self.broken.len(),
-            broken_lines: self.broken.clone(),
-            too_long: self.lines.too_long.clone(),
-            is_unfinished: self.is_unfinished,
-            ..Findings::default()
-        }
+        Findings { too_long: self.lines.too_long.clone(), ..self.findings.clone() }
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -149,10 +151,7 @@ pub struct SessionFile {
     unnamed: usize,
     /// Entries that were read and not returned yet.
     order: Order,
-    /// The numbers of the lines so far that could not be read and were skipped.
-    pub broken: Vec<usize>,
-    /// Whether the last line is unfinished, as Pi may still be writing it.
-    is_unfinished: bool,
+    pub findings: Findings,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -171,8 +170,7 @@ impl SessionFile {
             version,
             unnamed: 0,
             order: Order::default(),
-            broken: Vec::new(),
-            is_unfinished: false,
+            findings: Findings::default(),
             supplements: Vec::new(),
         })
     }
@@ -216,8 +214,8 @@ impl SessionFile {
             };
             let Some(json) = json else {
                 match line {
-                    Line::Text(_) if self.lines.is_cut => self.is_unfinished = true,
-                    _ => self.broken.push(self.lines.number),
+                    Line::Text(_) if self.lines.is_cut => self.findings.is_unfinished = true,
+                    _ => self.findings.note_broken(Some(self.lines.number)),
                 }
                 continue;
             };

@@ -17,6 +17,7 @@ pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
+use super::persistor::PiSession;
 use super::reading::{Reading, open, open_database};
 use super::restore::{SummaryOrigin, restore_named};
 use super::storing::PreparedHandover;
@@ -404,26 +405,13 @@ struct Added {
 
 impl Added {
     /// Stores a slice more.
-    fn and(
-        self,
-        batch: &Batch<'_>,
-        (header, file): &(Header, Option<String>),
-        slice: PreparedHandover,
-    ) -> Result<Self> {
+    fn and(self, batch: &Batch<'_>, session: &PiSession, slice: PreparedHandover) -> Result<Self> {
         let since = self.since.map_or_else(|| batch.messages().last_rows(), Ok)?;
-        let row = match batch.messages().conversation(&header.id)? {
+        let row = match batch.messages().conversation(&session.id)? {
             // The row is Pi's own; this file may be a copy.
             Some(known) => known,
-            None => {
-                // Not now: an imported session is not the one that was opened last.
-                let time = slice.time().unwrap_or_else(text::now);
-                batch.messages().conversation_row(
-                    &header.id,
-                    file.as_deref(),
-                    header.parent.as_deref(),
-                    time,
-                )?
-            }
+            // Not now: an imported session is not the one that was opened last.
+            None => session.row(batch, slice.time().unwrap_or_else(text::now))?,
         };
         let (said, before) = (self.said + slice.said(), batch.summaries().newest_summary()?);
         let new = self.new + slice.store_since(batch, row, since, Err)?;

@@ -8,6 +8,7 @@ use super::file::{Header, KnownEntries, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::foreign::ForeignSession;
 use super::old_sessions::{OldSessions, SharedOldStore, is_database};
+use super::persistor::PiSession;
 use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -20,8 +21,7 @@ const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
 pub(super) struct Reading {
-    /// Its header, and Pi's file.
-    pub session: Arc<(Header, Option<String>)>,
+    pub session: Arc<PiSession>,
     pub slices: Box<dyn Slices>,
     known: Arc<KnownEntries>,
     /// Entries before its first message.
@@ -94,7 +94,7 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
 impl Reading {
     fn new(header: Header, file: Option<String>, slices: Box<dyn Slices>) -> Self {
         Self {
-            session: Arc::new((header, file)),
+            session: Arc::new(PiSession { id: header.id, file, parent_file: header.parent }),
             slices,
             known: Arc::default(),
             waiting: Handover::default(),
@@ -109,7 +109,7 @@ impl Reading {
     /// Looks up what is stored of the session, and returns its row.
     pub async fn compare(mut self, store: &Store) -> Result<(Self, Option<ConversationId>)> {
         let look = move |view: &View<'_>| {
-            let conversation = view.messages().conversation(&self.session.0.id)?;
+            let conversation = view.messages().conversation(&self.session.id)?;
             if let Some(row) = conversation {
                 let entries = view.messages().entry_ids(row)?.into_iter().collect();
                 self.known = Arc::new(KnownEntries { entries, purged: view.upkeep().purged_records(row)? });

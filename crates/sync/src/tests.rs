@@ -444,8 +444,8 @@ fn what_killed_syncs_have_left_is_removed() {
 fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result<Hash> {
     let sources = Sources::Messages(messages);
     let names = batch.summaries().identities(&sources)?;
-    let summary = Summary {
-        hash: SummaryRecord::identity(0, State::Ok, 1, text, &[], &names),
+    let mut summary = Summary {
+        hash: Hash::ROOT,
         depth: 0,
         text: text.into(),
         tokens: tokens::estimate(text),
@@ -456,6 +456,7 @@ fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result
         created_at: 5,
         quotes: Vec::new(),
     };
+    summary.hash = summary.identity(&names);
     let hash = summary.hash;
     let prepared = PreparedText::of(text);
     batch.summaries().add_summary(&NewSummary { summary, sources, prepared }, None, false)?;

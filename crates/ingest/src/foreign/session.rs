@@ -117,7 +117,7 @@ impl ForeignSession {
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>) {
         let fields = Fields::of(json);
         if fields.is_none() && row.is_none() && read_json(json).is_err() {
-            self.note_broken();
+            self.findings.note_broken(self.log.records.line());
             return self.take_damaged(json, false);
         }
         let record = Record { json, fields: fields.unwrap_or_default(), row };
@@ -162,11 +162,6 @@ impl ForeignSession {
             let record = Record { json: text, fields: Fields::default(), row: None };
             self.add(&record, ReadRecord::default());
         }
-    }
-
-    fn note_broken(&mut self) {
-        self.findings.broken += 1;
-        self.findings.broken_lines.extend(self.log.records.line());
     }
 
     /// Adds a record that never changes.
@@ -336,7 +331,7 @@ impl ForeignSession {
                 self.take_damaged(&line, true);
             }
             Raw::Broken { is_message } => {
-                self.note_broken();
+                self.findings.note_broken(self.log.records.line());
                 if is_message {
                     // Who said what follows is lost with it: not the user.
                     self.context.message = PartialMessage { role: "assistant", ..PartialMessage::default() };

@@ -193,13 +193,7 @@ impl OldStore {
             "SELECT DISTINCT conversation_id FROM entries WHERE conversation_id NOT IN (SELECT id FROM conversations)
               ORDER BY 1",
         )?;
-        let nameless = |id: ConversationId, session_id: String| StoredSession {
-            id,
-            session_id,
-            file: None,
-            parent: None,
-            started_at: 0,
-        };
+        let nameless = |id, session_id| StoredSession { id, session_id, ..StoredSession::default() };
         sessions.extend(lost.into_iter().map(|id| nameless(ConversationId(id), format!("{RECOVERED}-{id}"))));
         let unshown = nameless(ConversationId::NONE, RECOVERED.into());
         if !self.entries(&unshown)?.places.is_empty() {

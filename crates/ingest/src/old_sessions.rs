@@ -141,16 +141,6 @@ impl OldSessions {
     }
 }
 
-impl OldSessionEntries {
-    /// The id of the next entry, and that of its parent if it has one.
-    fn next_place(&mut self) -> Option<(String, Option<String>)> {
-        let Handover { mut entries, orphans, .. } = self.order.take((1, 1));
-        let place = entries.pop()?;
-        let parent = place.parent.filter(|_| !orphans.contains(&place.id));
-        Some((place.id, parent))
-    }
-}
-
 impl Slices for OldSessionEntries {
     fn learn(&mut self, view: &View<'_>, _: &Arc<KnownEntries>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
@@ -168,8 +158,9 @@ impl Slices for OldSessionEntries {
         let mut size = 0;
         while size < SLICE.0
             && slice.entries.len() < SLICE.1
-            && let Some((id, parent)) = self.next_place()
+            && let Some((Entry { id, parent, .. }, is_orphan)) = self.order.pop()
         {
+            let parent = parent.filter(|_| !is_orphan);
             go_on(&self.cancel)?;
             if self.left_out.as_ref().is_some_and(|left_out| left_out.contains(&id)) {
                 self.entries.pass(&id, parent);

@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ use encryption::Key;
 pub use encryption::check as check_recipients;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
+use lcm_model::locks::lock;
 use lcm_store::{Batch, Place, Store, View, real_path};
 use machine::ThisMachine;
 use pack::PackName;
@@ -68,20 +69,16 @@ pub const UNASKED: usize = 100;
 
 /// How far a sync is.
 #[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicUsize,
-    packs: AtomicUsize,
-}
+pub struct Progress(Mutex<(usize, usize)>);
 
 impl Progress {
     fn set(&self, done: usize, packs: usize) {
-        self.done.store(done, Ordering::Relaxed);
-        self.packs.store(packs, Ordering::Relaxed);
+        *lock(&self.0) = (done, packs);
     }
 
     /// Packs that were read, of how many.
     pub fn packs(&self) -> (usize, usize) {
-        (self.done.load(Ordering::Relaxed), self.packs.load(Ordering::Relaxed))
+        *lock(&self.0)
     }
 }
 

@@ -172,7 +172,7 @@ impl ForeignSession {
         let says_anything = shown.iter().any(|shown| shown.role != "system");
         let fields: Vec<(&str, String)> = shown.into_iter().map(ForeignMessage::fields).collect();
         let says: Vec<&str> = fields.iter().map(|(_, fields)| fields.as_str()).collect();
-        let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record);
+        let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record.json);
         // What was purged is not stored when the log repeats it.
         let purged_as = id.rsplit_once('~').map_or(id.as_str(), |(first, _)| first);
         if self.known.purged.contains(purged_as) && !self.known.entries.contains(&id) {
@@ -303,14 +303,8 @@ impl ForeignSession {
     }
 
     /// The id of a record that is unique in the session, and whether the log repeats a record with the agent's id.
-    fn id_of(
-        &mut self,
-        own: Option<&str>,
-        side: Option<&str>,
-        says: &[&str],
-        record: &Record<'_>,
-    ) -> (String, bool) {
-        let name = own.map_or_else(|| format!("L{}", digest(&[record.json])), ToOwned::to_owned);
+    fn id_of(&mut self, own: Option<&str>, side: Option<&str>, says: &[&str], json: &str) -> (String, bool) {
+        let name = own.map_or_else(|| format!("L{}", digest(&[json])), ToOwned::to_owned);
         let side = side.map_or_else(String::new, |side| format!("{side}:"));
         let id = format!("{}{side}{name}", self.log.prefix);
         let says = if own.is_some() { digest(says) } else { String::new() };

@@ -123,14 +123,14 @@ impl Messages<'_> {
         )
     }
 
-    /// The row of an entry, and the id of the entry above it.
-    pub fn placed(
+    /// The id of the entry above an entry, if it is stored.
+    pub fn above_entry(
         &self,
         conversation: ConversationId,
         entry_id: &str,
-    ) -> Result<Option<(EntryId, Option<String>)>> {
+    ) -> Result<Option<Option<String>>> {
         self.first(
-            "SELECT e.id, above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
+            "SELECT above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2",
             params![conversation, entry_id],
         )

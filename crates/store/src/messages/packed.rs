@@ -23,7 +23,8 @@ impl Packed {
     /// Its JSON, if `is_wanted` by its bytes: to check that they are text takes as long as most searches in them.
     pub fn unpack_if(self, is_wanted: impl FnOnce(&[u8]) -> bool) -> Result<Option<String>> {
         let StoredJson { stored, codec, bytes } = self.json;
-        codec::decode_if(stored, codec, bytes, is_wanted)
+        let json = codec::decoded(stored.into(), codec, bytes)?;
+        is_wanted(&json).then(|| codec::text(json)).transpose()
     }
 }
 

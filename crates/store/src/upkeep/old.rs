@@ -26,45 +26,40 @@ use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce};
 use lcm_model::{Content, Entry, SummaryRecord, replacements, said};
 
-/// The tables that are read: each with its columns, whether its rows have numbers, and the types of its columns, which
-/// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. What is joined by an index
+/// The tables that are read: each with its columns and their types, which tell its rows from those of others: integer, text
+/// or blob, in lower case if it may be NULL. What is joined by an index
 /// is declared INTEGER, like what it is compared with: else SQLite uses no index. The rest of a file follows
 /// from these.
-const TABLES: [(&str, &str, bool, &str); 6] = [
+const TABLES: [(&str, &str, &str); 6] = [
     (
         "conversations",
         "id INTEGER PRIMARY KEY, session_id, file, parent_session, started_at, seen_at",
-        true,
         ".Tt...",
     ),
     (
         "messages",
         "id INTEGER PRIMARY KEY, lineage, parent_id INTEGER, height, kind, role, tool_name, tokens, timestamp, json, codec, bytes, \
          first_passage, passages",
-        true,
         ".BiIITtIIBIIiI",
     ),
     (
         "entries",
         "id INTEGER PRIMARY KEY, conversation_id INTEGER, entry_id, parent_id INTEGER, kind, message_id INTEGER, head_id, \
          target, files",
-        true,
         ".ITiIiitt",
     ),
     (
         "summaries",
         "id INTEGER PRIMARY KEY, hash, depth, text, tokens, state, model, prompt_version, created_at, first_message, \
          last_message, messages, from_time, to_time, packed, codec, bytes, extras",
-        true,
         ".BITITtIIIIIIIbiib",
     ),
     (
         "summary_sources",
         "summary_id INTEGER, ordinal, message_id INTEGER, source_id INTEGER, PRIMARY KEY (summary_id, ordinal)",
-        false,
         "IIii",
     ),
-    ("_metadata", "key PRIMARY KEY, value", false, "TT"),
+    ("_metadata", "key PRIMARY KEY, value", "TT"),
 ];
 
 /// Whether a value has a type of [`TABLES`].
@@ -412,7 +407,8 @@ impl OldStore {
 fn copy(pages: &mut DatabasePages, into: &Connection, cancel: &CancellationToken) -> Result<usize> {
     into.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
     let mut inserts = Vec::new();
-    for (table, columns, has_ids, types) in TABLES {
+    for (table, columns, types) in TABLES {
+        let has_ids = columns.starts_with("id INTEGER PRIMARY KEY");
         into.execute_batch(&format!("CREATE TABLE {table} ({columns})"))?;
         let marks = vec!["?"; types.len()].join(", ");
         // Of two rows with one number, one is what another program left behind.

@@ -39,14 +39,12 @@ pub(super) fn restore(
     for record in &details.summaries {
         let id = match batch.summaries().summary_by_hash(record.hash)? {
             Some(id) => Some(id),
-            None if record.depth > 0 => add_named(batch, origin, record)?,
+            None if record.depth > 0 => restore_named(batch, origin, record)?,
             None => {
-                if messages.is_none() {
-                    // An unreadable branch is the doctor's task and must not keep the entry out.
-                    let leaf = details.leaf.as_deref().unwrap_or(entry_id);
-                    messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
-                }
-                add_leaf(batch, origin, record, messages.as_ref().unwrap_or(&HashMap::new()))?
+                // An unreadable branch is the doctor's task and must not keep the entry out.
+                let leaf = details.leaf.as_deref().unwrap_or(entry_id);
+                let read = || shown_on(batch, conversation, leaf).unwrap_or_default();
+                add_leaf(batch, origin, record, messages.get_or_insert_with(read))?
             }
         };
         if let Some(id) = id {
@@ -66,9 +64,14 @@ pub fn restore_named(
     origin: Option<SummaryOrigin>,
     record: &SummaryRecord,
 ) -> Result<Option<SummaryId>> {
-    match batch.summaries().summary_by_hash(record.hash)? {
-        Some(known) => Ok(Some(known)),
-        None => add_named(batch, origin, record),
+    if let known @ Some(_) = batch.summaries().summary_by_hash(record.hash)? {
+        return Ok(known);
+    }
+    let names =
+        record.sources.iter().map(|id| Hash::parse(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
+    match batch.summaries().named(record.depth, &names)? {
+        Some(sources) => add(batch, origin, record, sources, &names),
+        None => Ok(None),
     }
 }
 
@@ -92,19 +95,6 @@ fn add_leaf(
     let Some(sources) = sources else { return Ok(None) };
     let (ids, hashes): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
     add(batch, origin, record, Sources::Messages(ids), &hashes)
-}
-
-fn add_named(
-    batch: &Batch<'_>,
-    origin: Option<SummaryOrigin>,
-    record: &SummaryRecord,
-) -> Result<Option<SummaryId>> {
-    let names =
-        record.sources.iter().map(|id| Hash::parse(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
-    match batch.summaries().named(record.depth, &names)? {
-        Some(sources) => add(batch, origin, record, sources, &names),
-        None => Ok(None),
-    }
 }
 
 fn add(

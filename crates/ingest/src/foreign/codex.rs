@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, as_text, call, head, image, is_among,
-    text, thinking,
+    parted, text, thinking,
 };
 use lcm_model::error::Result;
 use lcm_model::ids::CODEX;
@@ -177,7 +177,7 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
             let content = parts(&item["content"]);
             match said("role") {
                 "assistant" => ForeignMessage::said("assistant", content),
-                "user" => return Some(user(content)),
+                "user" => return Some(parted(content, |part| part["text"].as_str().is_some_and(is_own))),
                 _ => ForeignMessage::system(content),
             }
         }
@@ -219,14 +219,6 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
         _ => return None,
     };
     Some(vec![shown])
-}
-
-/// What the user said, apart from what Codex inserted.
-fn user(content: Vec<Value>) -> Vec<ForeignMessage> {
-    let (own, said): (Vec<_>, Vec<_>) =
-        content.into_iter().partition(|part| part["text"].as_str().is_some_and(is_own));
-    let said = (!said.is_empty() || own.is_empty()).then(|| ForeignMessage::said("user", said));
-    said.into_iter().chain((!own.is_empty()).then(|| ForeignMessage::system(own))).collect()
 }
 
 fn is_own(text: &str) -> bool {

@@ -150,16 +150,9 @@ impl<'v> PackBuilder<'v> {
             self.session = Some(*conversation);
             self.begin(*conversation)?;
         }
-        if let Some((nonce, timestamp)) = purged {
-            return self.pack.write(
-                PURGED,
-                &PurgedEntry {
-                    id: entry.id.clone(),
-                    parent_id: entry.parent.clone(),
-                    timestamp: *timestamp,
-                    nonce: Hash(*nonce),
-                },
-            );
+        if let Some((nonce, timestamp)) = *purged {
+            let ExportedEntry { id, parent: parent_id, .. } = entry.clone();
+            return self.pack.write(PURGED, &PurgedEntry { id, parent_id, timestamp, nonce: Hash(nonce) });
         }
         let line_of =
             |entry: &ExportedEntry| line(&self.view, *conversation, entry, &mut LinePositions::default());

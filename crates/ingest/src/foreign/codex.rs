@@ -159,13 +159,8 @@ fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
         }
         _ => silent.then(Vec::new),
     };
-    ReadRecord {
-        id,
-        time: record.time(),
-        is_unknown: shown.is_none(),
-        shown: shown.unwrap_or_default(),
-        ..ReadRecord::default()
-    }
+    let (is_unknown, shown) = (shown.is_none(), shown.unwrap_or_default());
+    ReadRecord { id, time: record.time(), is_unknown, shown, ..ReadRecord::default() }
 }
 
 /// A message, call or result; `None` for an unknown kind.
@@ -209,11 +204,8 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
             let (id, drawn) = (said("id"), image(&format!("data:image/png;base64,{}", said("result"))));
             let call = called(context, id, "image_generation", &json!({"prompt": item["revised_prompt"]}));
             let drawn = drawn.filter(|_| !said("result").is_empty());
-            return Some(
-                std::iter::once(call)
-                    .chain(drawn.map(|drawn| context.result(id, false, vec![drawn])))
-                    .collect(),
-            );
+            let drawn = drawn.map(|drawn| context.result(id, false, vec![drawn]));
+            return Some(std::iter::once(call).chain(drawn).collect());
         }
         kind if is_among(SILENT_ITEMS, kind) => return Some(Vec::new()),
         _ => return None,

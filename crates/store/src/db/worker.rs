@@ -125,11 +125,8 @@ impl Store {
     /// Makes the store of a project in the file `path`.
     pub fn create(path: &Path, project: &str) -> Result<Self> {
         let (connection, _) = opening::open_file(path, project)?;
-        Self::begin(
-            Opened { connection, place: Place::File(path.to_owned()), notice: None },
-            Vec::new(),
-            None,
-        )
+        let opened = Opened { connection, place: Place::File(path.to_owned()), notice: None };
+        Self::begin(opened, Vec::new(), None)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.

@@ -38,11 +38,15 @@ pub enum RowOrder {
 }
 
 impl RowOrder {
-    /// The comparison of a later row with an earlier one, and the sort order.
+    /// The bounds of the rows after `:beyond`, and the sort order.
     pub(crate) fn sql(self) -> (&'static str, &'static str) {
         match self {
-            Self::NewestFirst => ("<", "DESC"),
-            Self::OldestFirst => (">", "ASC"),
+            Self::NewestFirst => {
+                ("-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)", "DESC")
+            }
+            Self::OldestFirst => {
+                ("coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807", "ASC")
+            }
         }
     }
 }
@@ -57,11 +61,7 @@ impl Messages<'_> {
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
-        let bounds = match turn {
-            RowOrder::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
-            RowOrder::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
-        };
-        let (_, order) = turn.sql();
+        let (bounds, order) = turn.sql();
         let sql = format!(
             "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
               WHERE m.kind = 0 AND m.id BETWEEN {bounds} AND {}

@@ -162,10 +162,10 @@ impl Summaries<'_> {
         filter: &Filter,
         mut visit: impl FnMut(StoredSummary) -> Result<bool>,
     ) -> Result<()> {
-        let (compare, order) = turn.sql();
+        let (bounds, order) = turn.sql();
         let sql = format!(
             "SELECT * FROM summaries s
-              WHERE (:beyond IS NULL OR s.id {compare} :beyond)
+              WHERE s.id BETWEEN {bounds}
                 AND (:after IS NULL OR s.to_time >= :after)
                 AND (:before IS NULL OR s.from_time <= :before)
                 AND (:conversation IS NULL OR EXISTS

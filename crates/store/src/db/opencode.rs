@@ -187,10 +187,8 @@ impl OpenCode {
             }
         }
         let sessions = self.sessions.borrow();
-        lost += messages
-            .extract_if(|session, _| !sessions.contains(session))
-            .map(|(_, keys)| keys.len())
-            .sum::<usize>();
+        let stray = messages.extract_if(|session, _| !sessions.contains(session));
+        lost += stray.map(|(_, keys)| keys.len()).sum::<usize>();
         let readable: HashSet<&str> =
             messages.values().flatten().map(|message| message.id.as_str()).collect();
         let is_lost = |(message, _): &(&String, &Vec<Key>)| !readable.contains(message.as_str());

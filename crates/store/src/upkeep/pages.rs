@@ -125,10 +125,8 @@ impl DatabasePages {
                 payload.extend(&more[4..more.len().min(4 + length - payload.len())]);
             }
         }
-        self.left = self
-            .left
-            .checked_sub(payload.len() as u64)
-            .ok_or_else(|| io::Error::other("it gives more than a file of its size holds"))?;
+        let left = self.left.checked_sub(payload.len() as u64);
+        self.left = left.ok_or_else(|| io::Error::other("it gives more than a file of its size holds"))?;
         Ok(values(&payload).map(|values| Row { id, values }))
     }
 

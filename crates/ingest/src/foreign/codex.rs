@@ -179,10 +179,8 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
         "reasoning" => {
             let thoughts = [&item["summary"], &item["content"]];
             let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
-            ForeignMessage::said(
-                "assistant",
-                thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect(),
-            )
+            let thoughts = thoughts.map(|thought| thinking(&as_text(&thought["text"])));
+            ForeignMessage::said("assistant", thoughts.collect())
         }
         // What another agent said to this one.
         "agent_message" => ForeignMessage::said("assistant", parts(&item["content"])),

@@ -66,10 +66,8 @@ impl Store {
             return Err(Error::invalid(format!("there is no {}", path.display())));
         }
         if path.is_dir() {
-            return Err(Error::invalid(format!(
-                "{} is a folder, and no database: name a file in it",
-                path.display()
-            )));
+            let path = path.display();
+            return Err(Error::invalid(format!("{path} is a folder, and no database: name a file in it")));
         }
         if !path.is_file() {
             return Err(Error::invalid(format!("{} is neither a file nor a database", path.display())));

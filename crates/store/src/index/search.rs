@@ -124,9 +124,8 @@ impl<'c> FullTextIndex<'c> {
                 [lowest, highest],
             )?;
             // A message that was lost and restored has passages after all others.
-            ranges.extend(
-                range.map(|(first, last)| if first <= last { (first, last) } else { (0, i64::MAX - 1) }),
-            );
+            let whole = (0, i64::MAX - 1);
+            ranges.extend(range.map(|(first, last)| if first <= last { (first, last) } else { whole }));
         }
         ranges.sort_unstable();
         Ok(merged(ranges, 1))

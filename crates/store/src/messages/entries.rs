@@ -63,10 +63,8 @@ pub fn is_current(entry_id: &str) -> bool {
 impl Messages<'_> {
     /// The entries of a session that show a message and have this one's id in the file, the one with that very id first.
     pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
-        self.all(
-            &format!("{SHOWING} AND {IS_VERSION}"),
-            named_params! {":conversation": conversation, ":own": own_id(entry_id)},
-        )
+        let params = named_params! {":conversation": conversation, ":own": own_id(entry_id)};
+        self.all(&format!("{SHOWING} AND {IS_VERSION}"), params)
     }
 
     /// Whether an edit of its session's file has given an entry another id.
@@ -82,10 +80,8 @@ impl Messages<'_> {
 
     /// What an entry shows, if that is a message.
     pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
-        self.first(
-            &format!("{SHOWING} AND e.entry_id = :id"),
-            named_params! {":conversation": conversation, ":id": entry_id},
-        )
+        let params = named_params! {":conversation": conversation, ":id": entry_id};
+        self.first(&format!("{SHOWING} AND e.entry_id = :id"), params)
     }
 
     /// The ids of the entries of a session that show a message.

@@ -14,7 +14,7 @@ use lcm_model::config::ProjectIdentity;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::ids::{Hash, SummaryId};
 use lcm_model::tokens;
-use lcm_model::{Quote, State, Summary, SummaryRecord};
+use lcm_model::{Quote, State, Summary};
 use lcm_recall::Scope;
 use lcm_store::{NewSummary, PreparedText, Store};
 
@@ -81,8 +81,8 @@ impl Asking {
         quotes: Vec<Quote>,
     ) -> SummaryId {
         let state = if text.starts_with("Extract") { State::Degraded } else { State::Ok };
-        let summary = Summary {
-            hash: SummaryRecord::identity(depth, state, 1, &text, &quotes, &hashes),
+        let mut summary = Summary {
+            hash: Hash::ROOT,
             depth,
             tokens: tokens::estimate(&text),
             text,
@@ -93,9 +93,14 @@ impl Asking {
             created_at: 1_763_700_000_000,
             quotes,
         };
+        summary.hash = summary.identity(&hashes);
         let prepared = PreparedText::of(&summary.text);
         let summary = NewSummary { summary, sources, prepared };
-        self.store.store.write(move |batch| batch.summaries().add_summary(&summary)).await.unwrap()
+        self.store
+            .store
+            .write(move |batch| batch.summaries().add_summary(&summary, None, false))
+            .await
+            .unwrap()
     }
 
     /// The short id of a summary.

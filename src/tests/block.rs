@@ -125,26 +125,23 @@ async fn details_without_quotes_are_still_read() {
     let details = serde_json::to_value(&compaction.details).unwrap();
     assert!(details["summaries"].as_array().unwrap().iter().all(|summary| summary.get("quotes").is_none()));
     // This identity must never change: stores and session files contain it.
-    let identity = lcm_model::SummaryRecord::identity(
-        0,
-        lcm_model::State::Ok,
-        1,
-        "text",
-        &[],
-        &[lcm_model::ids::Hash::ROOT],
-    );
+    let mut summary = lcm_model::Summary {
+        hash: lcm_model::ids::Hash::ROOT,
+        depth: 0,
+        text: "text".into(),
+        tokens: 1,
+        state: lcm_model::State::Ok,
+        model: None,
+        prompt_version: 1,
+        created_at: 0,
+        usage: None,
+        quotes: Vec::new(),
+    };
+    let identity = summary.identity(&[lcm_model::ids::Hash::ROOT]);
     let parts: [&[u8]; 3] = [b"summary 0 ok 1", b"text", &[0; 32]];
     assert_eq!(identity, lcm_model::ids::Hash::of(parts));
-    let quote = Quote { kind: QuoteKind::Rule, text: "never".into() };
-    let quoting = lcm_model::SummaryRecord::identity(
-        0,
-        lcm_model::State::Ok,
-        1,
-        "text",
-        &[quote],
-        &[lcm_model::ids::Hash::ROOT],
-    );
-    assert_ne!(identity, quoting);
+    summary.quotes.push(Quote { kind: QuoteKind::Rule, text: "never".into() });
+    assert_ne!(identity, summary.identity(&[lcm_model::ids::Hash::ROOT]));
 }
 
 #[tokio::test]

@@ -174,8 +174,8 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
     let mut pair = rows.await.unwrap();
     pair.reverse();
     let hashes: Vec<Hash> = pair.iter().map(|message| message.seen.hash).collect();
-    let summary = lcm_model::Summary {
-        hash: lcm_model::SummaryRecord::identity(0, lcm_model::State::Ok, 1, SECRET, &[], &hashes),
+    let mut summary = lcm_model::Summary {
+        hash: Hash::ROOT,
         depth: 0,
         text: SECRET.into(),
         tokens: 3,
@@ -186,13 +186,14 @@ async fn a_summary_made_during_a_purge_is_not_stored() {
         created_at: 0,
         quotes: Vec::new(),
     };
+    summary.hash = summary.identity(&hashes);
     let summary = lcm_store::NewSummary {
         summary,
         prepared: lcm_store::PreparedText::of(SECRET),
         sources: lcm_model::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };
     secrets.purge("e13").await;
-    let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
+    let stored = secrets.store.write(move |batch| batch.summaries().add_summary(&summary, None, false)).await;
     assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
 }
 

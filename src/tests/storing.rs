@@ -253,7 +253,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
             };
             store.write(work).await.unwrap();
         }
-        assert!(file.broken.is_empty());
+        assert!(file.findings.broken_lines.is_empty());
     }
     let Place::File(path) = store.place().clone() else { panic!("no file") };
     let digest = digest(&path);

@@ -10,7 +10,8 @@ use super::{Block, Notepad, call, lcm_describe, lcm_expand, lcm_grep, lcm_note};
 use lcm_ingest::Handover;
 use lcm_model::dag::{Sources, visible};
 use lcm_model::error::{Code, Result};
-use lcm_model::{State, Summary, SummaryRecord, parse_batch};
+use lcm_model::ids::Hash;
+use lcm_model::{State, Summary, parse_batch};
 use lcm_recall::Scope;
 use lcm_store::{Batch, NewSummary, PreparedText, Store};
 
@@ -141,8 +142,8 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     let (rows, hashes): (Vec<_>, Vec<_>) =
         branch.iter().take(3).map(|message| (message.seen.id, message.seen.hash)).unzip();
     let text = "The port.\nIt is 8443; a line of the log says so.";
-    let summary = Summary {
-        hash: SummaryRecord::identity(0, State::Ok, 1, text, &[], &hashes),
+    let mut summary = Summary {
+        hash: Hash::ROOT,
         depth: 0,
         text: text.into(),
         tokens: 20,
@@ -153,9 +154,10 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
         created_at: 1_763_700_000_000,
         quotes: Vec::new(),
     };
+    summary.hash = summary.identity(&hashes);
     let handle = summary.hash.summary_handle();
     let (sources, prepared) = (Sources::Messages(rows), PreparedText::of(text));
-    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared }, None, false)?;
     let mut ids: Vec<String> = branch.iter().map(|message| message.original.message_handle()).collect();
     ids.push(handle);
     Ok((Scope::at(conversation, Some(leaf)), ids))

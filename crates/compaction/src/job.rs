@@ -184,7 +184,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         let ended: Vec<_> = leases.into_iter().filter_map(Lease::ended).collect();
         let write = move |batch: &Batch<'_>| {
             for Made { summary, facts } in &made {
-                batch.summaries().add_summary_with(summary, facts.as_ref(), false)?;
+                batch.summaries().add_summary(summary, facts.as_ref(), false)?;
             }
             ended.iter().try_for_each(|(span, owner)| batch.summaries().release(*span, owner))
         };

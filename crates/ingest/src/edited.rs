@@ -47,7 +47,7 @@ pub(super) fn edited(
 
 /// Whether a stored entry has another message, or another parent. A purged message is what it is.
 fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_root: bool) -> Result<bool> {
-    let Some((_, above)) = view.messages().placed(conversation, &entry.id)? else { return Ok(false) };
+    let Some(above) = view.messages().above_entry(conversation, &entry.id)? else { return Ok(false) };
     let parent = entry.parent.as_deref().filter(|_| !is_root);
     let is_below = match (parent, above.as_deref()) {
         (Some(parent), Some(above)) => above

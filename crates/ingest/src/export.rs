@@ -145,8 +145,7 @@ pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Optio
     let mut summaries = Vec::new();
     for id in view.summaries().carried_nowhere(conversation)? {
         let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
-        let sources = sources.iter().map(ToString::to_string).collect();
-        summaries.push(SummaryRecord { summary: view.summaries().summary(id)?.summary, sources });
+        summaries.push(SummaryRecord::of(view.summaries().summary(id)?.summary, &sources));
     }
     if summaries.is_empty() {
         return Ok(None);

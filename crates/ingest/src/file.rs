@@ -7,11 +7,12 @@
 use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::order::{Order, SLICE};
+use super::order::Order;
 use super::storing::Handover;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
@@ -82,14 +83,14 @@ pub(super) struct KnownEntries {
 
 /// A session that is read slice by slice.
 pub(super) trait Slices: Send + 'static {
-    /// Leaves out messages that are stored and have no place here, before anything is read.
-    fn leave_out(&mut self, _: &View<'_>) -> Result<()> {
+    /// Learns what is stored, before anything is read: entries whose id is `known` need no content, and messages that are
+    /// stored and have no place here are left out.
+    fn learn(&mut self, _: &View<'_>, _: &Arc<KnownEntries>) -> Result<()> {
         Ok(())
     }
 
-    /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
-    /// no content.
-    fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>>;
+    /// Returns the next entries, parents before children; `None` at the end.
+    fn slice(&mut self) -> Result<Option<Handover>>;
 
     /// What is known besides the entries that were read.
     fn findings(&self) -> Findings;
@@ -102,7 +103,7 @@ pub(super) trait Slices: Send + 'static {
 
 /// What is known of a session besides its entries.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Findings {
+pub struct Findings {
     /// Lines, records or rows that could not be read.
     pub broken: usize,
     /// The numbers of these lines, as far as they have some.
@@ -119,19 +120,21 @@ pub(super) struct Findings {
     pub is_growing: bool,
 }
 
+impl Findings {
+    /// Counts what could not be read, in a line with this number if it has one.
+    pub(super) fn note_broken(&mut self, line: Option<usize>) {
+        self.broken += 1;
+        self.broken_lines.extend(line);
+    }
+}
+
 impl Slices for SessionFile {
-    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
+    fn slice(&mut self) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
     fn findings(&self) -> Findings {
-        Findings {
-            broken: self.broken.len(),
-            broken_lines: self.broken.clone(),
-            too_long: self.lines.too_long.clone(),
-            is_unfinished: self.is_unfinished,
-            ..Findings::default()
-        }
+        Findings { too_long: self.lines.too_long.clone(), ..self.findings.clone() }
     }
 
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -148,12 +151,7 @@ pub struct SessionFile {
     unnamed: usize,
     /// Entries that were read and not returned yet.
     order: Order,
-    /// Whether the end was reached.
-    ended: bool,
-    /// The numbers of the lines so far that could not be read and were skipped.
-    pub broken: Vec<usize>,
-    /// Whether the last line is unfinished, as Pi may still be writing it.
-    is_unfinished: bool,
+    pub findings: Findings,
     /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
@@ -172,9 +170,7 @@ impl SessionFile {
             version,
             unnamed: 0,
             order: Order::default(),
-            ended: false,
-            broken: Vec::new(),
-            is_unfinished: false,
+            findings: Findings::default(),
             supplements: Vec::new(),
         })
     }
@@ -185,28 +181,17 @@ impl SessionFile {
         self
     }
 
-    /// Returns the next entries, about a [`SLICE`], parents before children; `None` at the end of the file.
+    /// Returns the next entries, as many as one transaction writes, parents before children; `None` at the end of the file.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
-        loop {
-            let slice = self.order.take(SLICE);
-            if !slice.entries.is_empty() {
-                return Ok(Some(slice));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            while !self.ended && !self.order.is_enough() {
-                match self.entry()?.map(|entry| parse_one(&entry)) {
-                    Some(Ok(entry)) => self.order.push(entry),
-                    // Without an id, no tree can contain it.
-                    Some(Err(_)) => {}
-                    None => self.ended = true,
-                }
-            }
-            if self.ended {
-                self.order.end();
+        while !self.order.is_ready() {
+            match self.entry()?.map(|entry| parse_one(&entry)) {
+                Some(Ok(entry)) => self.order.push(entry),
+                // Without an id, no tree can contain it.
+                Some(Err(_)) => {}
+                None => self.order.end(),
             }
         }
+        Ok(self.order.slice())
     }
 
     /// Whether the rest of the file has a message.
@@ -229,8 +214,8 @@ impl SessionFile {
             };
             let Some(json) = json else {
                 match line {
-                    Line::Text(_) if self.lines.is_cut => self.is_unfinished = true,
-                    _ => self.broken.push(self.lines.number),
+                    Line::Text(_) if self.lines.is_cut => self.findings.is_unfinished = true,
+                    _ => self.findings.note_broken(Some(self.lines.number)),
                 }
                 continue;
             };

@@ -172,11 +172,8 @@ fn find_logs(
     let own = repository(&home.cwd);
     // An agent that stores only a hash of the folder may have been started here or in a parent folder in the
     // repository.
-    let candidates: Vec<&str> = Path::new(&home.cwd)
-        .ancestors()
-        .filter_map(Path::to_str)
-        .take_while(|folder| repository(folder) == own)
-        .collect();
+    let above = Path::new(&home.cwd).ancestors().filter_map(Path::to_str);
+    let candidates: Vec<&str> = above.take_while(|folder| repository(folder) == own).collect();
     for log in logs.logs {
         if since.is_some_and(|since| agent.written_at(&log).is_some_and(|at| at < since)) {
             continue;

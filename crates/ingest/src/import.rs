@@ -17,8 +17,9 @@ pub use super::finding::{Folders, Home, Source};
 use super::finding::{Found, find, session_files};
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
+use super::persistor::PiSession;
 use super::reading::{Reading, open, open_database};
-use super::restore::{SummaryOrigin, restore_supplement};
+use super::restore::{SummaryOrigin, restore_named};
 use super::storing::PreparedHandover;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -339,10 +340,10 @@ impl RunningImport<'_> {
         };
         // Without a new message nothing can be restored.
         if let Some(since) = since.filter(|_| !supplements.is_empty()) {
-            let origin = SummaryOrigin { conversation: Some(conversation), since };
+            let origin = Some(SummaryOrigin { conversation: Some(conversation), since });
             let restore = move |batch: &Batch<'_>| {
                 let before = batch.summaries().newest_summary()?;
-                restore_supplement(batch, origin, &supplements)?;
+                supplements.iter().try_for_each(|one| restore_named(batch, origin, one).map(drop))?;
                 Ok(batch.summaries().nodes_since(before, |_| true)?.len())
             };
             summaries += store.write(restore).await?;
@@ -404,26 +405,13 @@ struct Added {
 
 impl Added {
     /// Stores a slice more.
-    fn and(
-        self,
-        batch: &Batch<'_>,
-        (header, file): &(Header, Option<String>),
-        slice: PreparedHandover,
-    ) -> Result<Self> {
+    fn and(self, batch: &Batch<'_>, session: &PiSession, slice: PreparedHandover) -> Result<Self> {
         let since = self.since.map_or_else(|| batch.messages().last_rows(), Ok)?;
-        let row = match batch.messages().conversation(&header.id)? {
+        let row = match batch.messages().conversation(&session.id)? {
             // The row is Pi's own; this file may be a copy.
             Some(known) => known,
-            None => {
-                // Not now: an imported session is not the one that was opened last.
-                let time = slice.time().unwrap_or_else(text::now);
-                batch.messages().conversation_row(
-                    &header.id,
-                    file.as_deref(),
-                    header.parent.as_deref(),
-                    time,
-                )?
-            }
+            // Not now: an imported session is not the one that was opened last.
+            None => session.row(batch, slice.time().unwrap_or_else(text::now))?,
         };
         let (said, before) = (self.said + slice.said(), batch.summaries().newest_summary()?);
         let new = self.new + slice.store_since(batch, row, since, Err)?;

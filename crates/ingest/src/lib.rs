@@ -25,5 +25,5 @@ pub mod viewer;
 pub use import::differing;
 pub use old_sessions::{SharedOldStore, take_over};
 pub use persistor::{Persistor, PiSession};
-pub use restore::{SummaryOrigin, restore_supplement};
+pub use restore::{SummaryOrigin, restore_named};
 pub use storing::{Handover, PreparedHandover};

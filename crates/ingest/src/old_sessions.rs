@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Findings, Header, KnownEntries, SessionFile, Slices};
 use super::order::{Order, SLICE, size_of};
-use super::restore::{SummaryOrigin, restore_supplement};
+use super::restore::{SummaryOrigin, restore_named};
 use super::storing::Handover;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
@@ -17,8 +17,7 @@ use lcm_model::locks::lock;
 use lcm_model::{Content, Entry, files};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
-    Batch, LastRows, OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, Store, StoredSession, View,
-    old_key,
+    Batch, LastRows, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View, old_key,
 };
 
 /// Messages that are looked up at a time.
@@ -142,18 +141,8 @@ impl OldSessions {
     }
 }
 
-impl OldSessionEntries {
-    /// The id of the next entry, and that of its parent if it has one.
-    fn next_place(&mut self) -> Option<(String, Option<String>)> {
-        let Handover { mut entries, orphans, .. } = self.order.take((1, 1));
-        let place = entries.pop()?;
-        let parent = place.parent.filter(|_| !orphans.contains(&place.id));
-        Some((place.id, parent))
-    }
-}
-
 impl Slices for OldSessionEntries {
-    fn leave_out(&mut self, view: &View<'_>) -> Result<()> {
+    fn learn(&mut self, view: &View<'_>, _: &Arc<KnownEntries>) -> Result<()> {
         let Some(left_out) = &mut self.left_out else { return Ok(()) };
         for places in self.entries.places.chunks(LOOKED_UP) {
             let lineage = |(id, _): &(String, _)| Some((id.clone(), Hash::parse(id)?));
@@ -164,13 +153,14 @@ impl Slices for OldSessionEntries {
         Ok(())
     }
 
-    fn slice(&mut self, _: &KnownEntries) -> Result<Option<Handover>> {
+    fn slice(&mut self) -> Result<Option<Handover>> {
         let mut slice = Handover::default();
         let mut size = 0;
         while size < SLICE.0
             && slice.entries.len() < SLICE.1
-            && let Some((id, parent)) = self.next_place()
+            && let Some((Entry { id, parent, .. }, is_orphan)) = self.order.pop()
         {
+            let parent = parent.filter(|_| !is_orphan);
             go_on(&self.cancel)?;
             if self.left_out.as_ref().is_some_and(|left_out| left_out.contains(&id)) {
                 self.entries.pass(&id, parent);
@@ -207,16 +197,10 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRo
     let mut adopted = 0;
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
-            let take = |summary: &OldSummary| match since {
-                None => batch.upkeep().adopt_summary(summary),
-                Some(since) => {
-                    let origin = SummaryOrigin { conversation: None, since };
-                    let record = summary.record();
-                    restore_supplement(batch, origin, std::slice::from_ref(&record))?;
-                    Ok(batch.summaries().summary_by_hash(record.hash)?.is_some())
-                }
-            };
-            slice.iter().map(|summary| take(summary).map(usize::from)).sum::<Result<usize>>()
+            let origin = since.map(|since| SummaryOrigin { conversation: None, since });
+            let take =
+                |record| restore_named(batch, origin, record).map(|found| usize::from(found.is_some()));
+            slice.iter().map(take).sum::<Result<usize>>()
         };
         adopted += store.write(write).await?;
     }
@@ -258,7 +242,7 @@ mod tests {
         let mut sessions = opened(&path, &CancellationToken::new());
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
         let mut read = Vec::new();
-        while let Some(slice) = entries.slice(&KnownEntries::default()).unwrap() {
+        while let Some(slice) = entries.slice().unwrap() {
             read.extend(slice.entries);
         }
         assert_eq!((read.len(), entries.findings().broken), (MANY, MANY));
@@ -271,8 +255,8 @@ mod tests {
         let cancel = CancellationToken::new();
         let mut sessions = opened(&path, &cancel);
         let (_, _, mut entries) = sessions.next().unwrap().unwrap();
-        assert!(entries.slice(&KnownEntries::default()).unwrap().is_some());
+        assert!(entries.slice().unwrap().is_some());
         cancel.cancel();
-        assert!(entries.slice(&KnownEntries::default()).is_err());
+        assert!(entries.slice().is_err());
     }
 }

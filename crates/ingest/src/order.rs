@@ -26,6 +26,7 @@ pub(super) struct Order {
     /// Their size.
     bytes: usize,
     orphans: HashSet<String>,
+    has_ended: bool,
 }
 
 impl Order {
@@ -52,6 +53,7 @@ impl Order {
 
     /// Ends the file: the entries that still wait become roots.
     pub fn end(&mut self) {
+        self.has_ended = true;
         // First the entries whose parent does not exist, then the first entry of each cycle.
         let mut left: Vec<(bool, usize, String)> = (self.waiting.iter())
             .flat_map(|(parent, children)| {
@@ -67,28 +69,32 @@ impl Order {
         }
     }
 
-    /// Whether a [`SLICE`] is in order.
-    pub fn is_enough(&self) -> bool {
-        self.bytes >= SLICE.0 || self.ready.len() >= SLICE.1
+    /// Whether a [`SLICE`] is in order, or the file has ended.
+    pub fn is_ready(&self) -> bool {
+        self.has_ended || self.bytes >= SLICE.0 || self.ready.len() >= SLICE.1
     }
 
-    /// Takes the entries that are in order, about as many bytes and entries as `most` says.
-    pub fn take(&mut self, most: (usize, usize)) -> Handover {
-        let mut handover = Handover::default();
-        let mut taken = 0;
-        while taken < most.0
-            && handover.entries.len() < most.1
-            && let Some(entry) = self.ready.pop_front()
+    /// Takes a [`SLICE`], or what is left; `None` if nothing is.
+    pub fn slice(&mut self) -> Option<Handover> {
+        let (mut slice, mut taken) = (Handover::default(), 0);
+        while taken < SLICE.0
+            && slice.entries.len() < SLICE.1
+            && let Some((entry, is_orphan)) = self.pop()
         {
             taken += size_of(&entry);
-            self.bytes -= size_of(&entry);
-            // The mark stays: a repeated id may be returned twice, in two slices.
-            if self.orphans.contains(&entry.id) {
-                handover.orphans.insert(entry.id.clone());
-            }
-            handover.entries.push(entry);
+            slice.orphans.extend(is_orphan.then(|| entry.id.clone()));
+            slice.entries.push(entry);
         }
-        handover
+        (!slice.entries.is_empty()).then_some(slice)
+    }
+
+    /// Takes the next entry that is in order, and tells whether it has lost its parent.
+    pub fn pop(&mut self) -> Option<(Entry, bool)> {
+        let entry = self.ready.pop_front()?;
+        self.bytes -= size_of(&entry);
+        // The mark stays: a repeated id may be returned twice, in two slices.
+        let is_orphan = self.orphans.contains(&entry.id);
+        Some((entry, is_orphan))
     }
 
     /// Puts an entry, and all that wait for it, in order.
@@ -114,6 +120,8 @@ pub(super) fn size_of(entry: &Entry) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use lcm_testing::everything;
 
@@ -124,10 +132,10 @@ mod tests {
             order.push(Entry { id: (*id).into(), parent, timestamp: 0, content: Content::Other });
         }
         order.end();
-        let Handover { entries, orphans, .. } = order.take((usize::MAX, usize::MAX));
-        let mut orphans: Vec<String> = orphans.into_iter().collect();
-        orphans.sort();
-        (entries.into_iter().map(|entry| entry.id).collect(), orphans)
+        let ordered: Vec<(Entry, bool)> = std::iter::from_fn(|| order.pop()).collect();
+        let orphans = ordered.iter().filter(|(_, is_orphan)| *is_orphan).map(|(entry, _)| entry.id.clone());
+        let orphans: BTreeSet<String> = orphans.collect();
+        (ordered.into_iter().map(|(entry, _)| entry.id).collect(), orphans.into_iter().collect())
     }
 
     #[test]
@@ -179,8 +187,8 @@ mod tests {
         }
         order.end();
         for _ in 0..2 {
-            let Handover { entries, orphans, .. } = order.take((1, 1));
-            assert_eq!((entries.len(), orphans.contains("a")), (1, true));
+            let (entry, is_orphan) = order.pop().unwrap();
+            assert_eq!((entry.id.as_str(), is_orphan), ("a", true));
         }
     }
 

@@ -44,13 +44,9 @@ pub struct PiSession {
 }
 
 impl PiSession {
-    fn row(&self, batch: &Batch<'_>) -> Result<ConversationId> {
-        batch.messages().conversation_row(
-            &self.id,
-            self.file.as_deref(),
-            self.parent_file.as_deref(),
-            text::now(),
-        )
+    pub(super) fn row(&self, batch: &Batch<'_>, now: i64) -> Result<ConversationId> {
+        let (file, parent) = (self.file.as_deref(), self.parent_file.as_deref());
+        batch.messages().conversation_row(&self.id, file, parent, now)
     }
 }
 
@@ -114,7 +110,7 @@ impl Persistor {
         if begun {
             // Updates the time of last use; nothing waits for this, and a failure is ignored.
             let seen = session.clone();
-            store.post(move |batch| seen.row(batch), drop)?;
+            store.post(move |batch| seen.row(batch, text::now()), drop)?;
         }
         Ok(Self(Arc::new(PersistorState {
             store: store.clone(),
@@ -254,7 +250,7 @@ impl Persistor {
             move |batch| {
                 let handover = handover()?;
                 let conversation = match writing.conversation() {
-                    ConversationId::NONE => writing.0.session.row(batch)?,
+                    ConversationId::NONE => writing.0.session.row(batch, text::now())?,
                     known => known,
                 };
                 let last = batch.messages().last_rows()?;

@@ -8,6 +8,7 @@ use super::file::{Header, KnownEntries, SessionFile, Slices, says_anything};
 use super::finding::Found;
 use super::foreign::ForeignSession;
 use super::old_sessions::{OldSessions, SharedOldStore, is_database};
+use super::persistor::PiSession;
 use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
@@ -20,10 +21,9 @@ const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
 pub(super) struct Reading {
-    /// Its header, and Pi's file.
-    pub session: Arc<(Header, Option<String>)>,
+    pub session: Arc<PiSession>,
     pub slices: Box<dyn Slices>,
-    known: KnownEntries,
+    known: Arc<KnownEntries>,
     /// Entries before its first message.
     waiting: Handover,
     /// Whether it is stored, or has a message.
@@ -94,9 +94,9 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
 impl Reading {
     fn new(header: Header, file: Option<String>, slices: Box<dyn Slices>) -> Self {
         Self {
-            session: Arc::new((header, file)),
+            session: Arc::new(PiSession { id: header.id, file, parent_file: header.parent }),
             slices,
-            known: KnownEntries::default(),
+            known: Arc::default(),
             waiting: Handover::default(),
             is_stored: false,
             is_side_chain: false,
@@ -109,13 +109,13 @@ impl Reading {
     /// Looks up what is stored of the session, and returns its row.
     pub async fn compare(mut self, store: &Store) -> Result<(Self, Option<ConversationId>)> {
         let look = move |view: &View<'_>| {
-            let conversation = view.messages().conversation(&self.session.0.id)?;
-            if let Some(known) = conversation {
-                self.known.entries = view.messages().entry_ids(known)?.into_iter().collect();
-                self.known.purged = view.upkeep().purged_records(known)?;
+            let conversation = view.messages().conversation(&self.session.id)?;
+            if let Some(row) = conversation {
+                let entries = view.messages().entry_ids(row)?.into_iter().collect();
+                self.known = Arc::new(KnownEntries { entries, purged: view.upkeep().purged_records(row)? });
             }
             self.is_stored = conversation.is_some();
-            self.slices.leave_out(view)?;
+            self.slices.learn(view, &self.known)?;
             Ok((self, conversation))
         };
         store.read(look).await
@@ -123,7 +123,7 @@ impl Reading {
 
     /// Reads and prepares the next entries that are not stored; `None` at the end.
     pub fn next(&mut self) -> Result<Option<PreparedHandover>> {
-        while let Some(slice) = self.slices.slice(&self.known)? {
+        while let Some(slice) = self.slices.slice()? {
             let (old, new): (Vec<_>, Vec<_>) =
                 slice.entries.into_iter().partition(|entry| self.known.entries.contains(&entry.id));
             self.said.extend(old.into_iter().filter_map(said_by));

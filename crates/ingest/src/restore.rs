@@ -13,7 +13,7 @@ use lcm_model::quotes::{are_carried, proven};
 use lcm_model::{CompactionDetails, Quote, Summary, SummaryRecord, tokens};
 use lcm_store::{Batch, LastRows, NewSummary, PreparedText};
 
-/// Where summaries come from.
+/// Where summaries come from that anyone may have made.
 #[derive(Clone, Copy)]
 pub struct SummaryOrigin {
     /// The session; `None`: any, but only with messages that are new since then.
@@ -33,20 +33,18 @@ pub(super) fn restore(
     (entry_id, row): (&str, EntryId),
     details: &CompactionDetails,
 ) -> Result<()> {
-    let origin = SummaryOrigin { conversation: Some(conversation), since };
+    let origin = Some(SummaryOrigin { conversation: Some(conversation), since });
     // Reading the branch takes time in proportion to its length, so it happens only if something is missing.
     let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
     for record in &details.summaries {
         let id = match batch.summaries().summary_by_hash(record.hash)? {
             Some(id) => Some(id),
-            None if record.depth > 0 => add_named(batch, origin, record)?,
+            None if record.depth > 0 => restore_named(batch, origin, record)?,
             None => {
-                if messages.is_none() {
-                    // An unreadable branch is the doctor's task and must not keep the entry out.
-                    let leaf = details.leaf.as_deref().unwrap_or(entry_id);
-                    messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
-                }
-                add_leaf(batch, origin, record, messages.as_ref().unwrap_or(&HashMap::new()))?
+                // An unreadable branch is the doctor's task and must not keep the entry out.
+                let leaf = details.leaf.as_deref().unwrap_or(entry_id);
+                let read = || shown_on(batch, conversation, leaf).unwrap_or_default();
+                add_leaf(batch, origin, record, messages.get_or_insert_with(read))?
             }
         };
         if let Some(id) = id {
@@ -56,21 +54,25 @@ pub(super) fn restore(
     Ok(())
 }
 
-/// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
+/// Stores a summary whose sources are given by their identities, if the store lacks it and has these, and returns its row if
+/// the store has it now. Without an `origin`, it was made on this machine.
 ///
 /// # Errors
 /// When the store can't be read or written.
-pub fn restore_supplement(
+pub fn restore_named(
     batch: &Batch<'_>,
-    origin: SummaryOrigin,
-    summaries: &[SummaryRecord],
-) -> Result<()> {
-    for record in summaries {
-        if batch.summaries().summary_by_hash(record.hash)?.is_none() {
-            add_named(batch, origin, record)?;
-        }
+    origin: Option<SummaryOrigin>,
+    record: &SummaryRecord,
+) -> Result<Option<SummaryId>> {
+    if let known @ Some(_) = batch.summaries().summary_by_hash(record.hash)? {
+        return Ok(known);
     }
-    Ok(())
+    let names =
+        record.sources.iter().map(|id| Hash::parse(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
+    match batch.summaries().named(record.depth, &names)? {
+        Some(sources) => add(batch, origin, record, sources, &names),
+        None => Ok(None),
+    }
 }
 
 /// The message of each entry on the branch that ends with an entry.
@@ -85,7 +87,7 @@ fn shown_on(
 
 fn add_leaf(
     batch: &Batch<'_>,
-    origin: SummaryOrigin,
+    origin: Option<SummaryOrigin>,
     record: &SummaryRecord,
     messages: &HashMap<String, (MessageId, Hash)>,
 ) -> Result<Option<SummaryId>> {
@@ -95,34 +97,27 @@ fn add_leaf(
     add(batch, origin, record, Sources::Messages(ids), &hashes)
 }
 
-/// Stores a summary whose sources are given by their identities.
-fn add_named(batch: &Batch<'_>, origin: SummaryOrigin, record: &SummaryRecord) -> Result<Option<SummaryId>> {
-    let names =
-        record.sources.iter().map(|id| Hash::parse(id)).collect::<Option<Vec<_>>>().unwrap_or_default();
-    match batch.summaries().named(record.depth, &names)? {
-        Some(sources) => add(batch, origin, record, sources, &names),
-        None => Ok(None),
-    }
-}
-
 fn add(
     batch: &Batch<'_>,
-    origin: SummaryOrigin,
+    origin: Option<SummaryOrigin>,
     record: &SummaryRecord,
     sources: Sources,
     hashes: &[Hash],
 ) -> Result<Option<SummaryId>> {
-    let summary = Summary { tokens: tokens::estimate(&record.text), ..record.summary.clone() };
-    if hashes.is_empty()
-        || summary.identity(hashes) != summary.hash
-        || !batch.summaries().are_free(&sources, origin.conversation, origin.since)?
-        || !is_proven(batch, record, &sources)?
-    {
+    let mut summary = record.summary.clone();
+    if hashes.is_empty() || summary.identity(hashes) != summary.hash {
         return Ok(None);
+    }
+    if let Some(SummaryOrigin { conversation, since }) = origin {
+        summary.tokens = tokens::estimate(&record.text);
+        if !batch.summaries().are_free(&sources, conversation, since)? || !is_proven(batch, record, &sources)?
+        {
+            return Ok(None);
+        }
     }
     let prepared = PreparedText::of(&summary.text);
     let summary = NewSummary { summary, sources, prepared };
-    batch.summaries().add_summary_with(&summary, None, true).map(Some)
+    batch.summaries().add_summary(&summary, None, origin.is_some()).map(Some)
 }
 
 /// Whether a summary has the depth and the quotes that one made here from these sources could have.

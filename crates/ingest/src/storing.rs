@@ -80,47 +80,53 @@ impl PreparedHandover {
         self.store_since(batch, conversation, batch.messages().last_rows()?, Err)
     }
 
-    /// Like [`Self::store`], but leaves out what would leave a gap. Returns whether there was any, too.
-    pub fn store_without_gaps(
-        self,
-        batch: &Batch<'_>,
-        conversation: ConversationId,
-    ) -> Result<(usize, bool)> {
-        let mut has_gaps = false;
-        let since = batch.messages().last_rows()?;
-        let number = self.store_since(batch, conversation, since, |_| {
-            has_gaps = true;
-            Ok(())
-        })?;
-        Ok((number, has_gaps))
-    }
-
     /// The same for one of several hand-overs of a session, the first of which began after the rows `since`. Leaves out
     /// what would leave a gap if `on_gap` accepts that.
-    pub(super) fn store_since(
+    ///
+    /// # Errors
+    /// As above, or what `on_gap` returns.
+    pub fn store_since(
         self,
         batch: &Batch<'_>,
         conversation: ConversationId,
         since: LastRows,
-        on_gap: impl FnMut(Error) -> Result<()>,
+        mut on_gap: impl FnMut(Error) -> Result<()>,
     ) -> Result<usize> {
         let before = batch.messages().last_rows()?;
         let (purged, repeats, versions) = <(OnceCell<_>, RefCell<_>, RefCell<_>)>::default();
-        SessionWriter { batch, conversation, before, since, purged, repeats, versions }.all(
-            self.handover,
-            self.ready.into_iter(),
-            on_gap,
-        )
+        let writer = SessionWriter { batch, conversation, since, purged, repeats, versions };
+        let (handover, mut ready) = (self.handover, self.ready.into_iter());
+        // The parent is mostly an entry shortly before, which then needs no lookup.
+        let mut added: HashMap<String, Place> = HashMap::new();
+        for entry in handover.entries {
+            let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
+            let may_repeat = ready.as_ref().filter(|_| !handover.skips_known);
+            let place = || writer.place(&entry, &added, &handover.orphans);
+            let found = writer.free_id(&entry, may_repeat, place);
+            let found = found.and_then(|id| id.map(|id| Ok((id.into_owned(), place()?))).transpose());
+            let (id, place) = match found {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(error) if error.code() == Code::Gap => {
+                    on_gap(error)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let (row, head) = writer.add(&id, entry, ready, place)?;
+            added.insert(id, (Some(row), head));
+        }
+        batch.messages().count_added(conversation, before)
     }
 }
 
 /// The summaries that an entry carries.
-fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
+fn carried(content: &Content) -> Option<CompactionDetails> {
     match content {
-        Content::Compaction(details) => details.as_ref().map(Cow::Borrowed),
+        Content::Compaction(details) => details.clone(),
         // Only a branch summary has this extension's details among its own fields.
         Content::Message(json) if memmem::find(json.as_bytes(), LEFT).is_some() => {
-            CompactionDetails::of_left_branch(json).map(Cow::Owned)
+            CompactionDetails::of_left_branch(json)
         }
         _ => None,
     }
@@ -184,8 +190,6 @@ impl Repeats {
 struct SessionWriter<'f> {
     batch: &'f Batch<'f>,
     conversation: ConversationId,
-    /// The last rows before it.
-    before: LastRows,
     /// The last rows before the session's first hand-over.
     since: LastRows,
     /// What was purged of other agents' sessions, once it is needed.
@@ -197,37 +201,6 @@ struct SessionWriter<'f> {
 }
 
 impl SessionWriter<'_> {
-    /// Stores all entries, or none, with their prepared messages, but for those that `on_gap` accepts to leave out. Returns
-    /// the number of new ones.
-    fn all(
-        &self,
-        handover: Handover,
-        mut ready: impl Iterator<Item = Ready>,
-        mut on_gap: impl FnMut(Error) -> Result<()>,
-    ) -> Result<usize> {
-        // The parent is mostly an entry shortly before, which then needs no lookup.
-        let mut added: HashMap<String, Place> = HashMap::new();
-        for entry in handover.entries {
-            let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
-            let may_repeat = ready.as_ref().filter(|_| !handover.skips_known);
-            let place = || self.place(&entry, &added, &handover.orphans);
-            let found = self.free_id(&entry, may_repeat, place);
-            let found = found.and_then(|id| id.map(|id| Ok((id.into_owned(), place()?))).transpose());
-            let (id, place) = match found {
-                Ok(Some(found)) => found,
-                Ok(None) => continue,
-                Err(error) if error.code() == Code::Gap => {
-                    on_gap(error)?;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let (row, head) = self.add(&id, entry, ready, place)?;
-            added.insert(id, (Some(row), head));
-        }
-        self.batch.messages().count_added(self.conversation, self.before)
-    }
-
     /// The id to store an entry under; `None` if it is stored.
     ///
     /// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
@@ -318,7 +291,7 @@ impl SessionWriter<'_> {
         let mut head = above;
         // Pi's own summary of a branch; anything else that carries summaries is no message.
         let may_carry = ready.as_ref().is_none_or(|ready| ready.message.role == Role::BranchSummary);
-        let carried = if may_carry { carried(&entry.content).map(Cow::into_owned) } else { None };
+        let carried = if may_carry { carried(&entry.content) } else { None };
         let shows = match &mut entry.content {
             Content::Message(json) => {
                 let ready = ready.ok_or_else(|| Error::store("a message was not prepared"))?;

@@ -17,7 +17,6 @@ const MOST: usize = 32;
 const TAG: usize = 96;
 
 /// The name of a fence around foreign text.
-#[derive(Clone, Debug)]
 pub struct Fence(String);
 
 impl Fence {

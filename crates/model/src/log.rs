@@ -31,7 +31,6 @@ struct LogTarget {
 }
 
 /// The value of a field.
-#[derive(Clone, Copy, Debug)]
 pub enum Field<'a> {
     /// A count.
     Count(usize),
@@ -56,11 +55,8 @@ impl Log {
 
     /// Logs an event. Failures are ignored: a log must not disturb the work.
     pub fn event(&self, what: &'static str, fields: &[(&'static str, Field<'_>)]) {
-        let Some(LogTarget { path, .. }) =
-            self.file.as_deref().filter(|file| file.is_on.load(Ordering::Relaxed))
-        else {
-            return;
-        };
+        let is_on = |file: &&LogTarget| file.is_on.load(Ordering::Relaxed);
+        let Some(LogTarget { path, .. }) = self.file.as_deref().filter(is_on) else { return };
         let mut line = format!("{} {} {what}", text::timestamp(text::now()), std::process::id());
         for (name, value) in fields {
             let _ = match value {

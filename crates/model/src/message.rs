@@ -386,11 +386,8 @@ impl Message {
     pub fn is_recall_echo(&self) -> bool {
         let is_script =
             || !self.nested.is_empty() && self.nested.iter().all(|call| is_recall_tool(&call.name));
-        self.role == Role::ToolResult
-            && self
-                .tool
-                .as_deref()
-                .is_some_and(|tool| is_recall_tool(tool) || (tool == SCRIPT_TOOL && is_script()))
+        let is_one = |tool: &str| is_recall_tool(tool) || (tool == SCRIPT_TOOL && is_script());
+        self.role == Role::ToolResult && self.tool.as_deref().is_some_and(is_one)
     }
 
     /// One line on what the message is about, of at most `max` characters.

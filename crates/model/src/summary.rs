@@ -112,38 +112,31 @@ impl Deref for SummaryRecord {
 }
 
 impl Summary {
-    /// The identity it has if it was made from these sources.
-    pub fn identity(&self, sources: &[Hash]) -> Hash {
-        let Self { depth, state, prompt_version, text, quotes, .. } = self;
-        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
-    }
-}
-
-impl SummaryRecord {
-    /// Whether its numbers can be: a file may contain any.
-    pub fn is_possible(&self) -> bool {
-        let is_used = |usage: &Value| numbers(usage).all(|number| (0.0..=MOST_USED).contains(&number));
-        (0..=LATEST).contains(&self.created_at) && self.usage.as_ref().is_none_or(is_used)
-    }
-
-    /// A summary's identity: its text, its quotes and its sources.
+    /// The identity it has if it was made from these sources: its text, its quotes and its sources.
     ///
     /// A summary without quotes has the same identity as before quotes existed.
-    pub fn identity(
-        depth: u32,
-        state: State,
-        prompt_version: u32,
-        text: &str,
-        quotes: &[Quote],
-        sources: &[Hash],
-    ) -> Hash {
+    pub fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, prompt_version, text, quotes, .. } = self;
         let head = match quotes.len() {
-            0 => format!("summary {depth} {} {prompt_version}", state.as_str()),
-            n => format!("summary {depth} {} {prompt_version} with {n} quotes", state.as_str()),
+            0 => format!("summary {depth} {} {prompt_version}", self.state.as_str()),
+            n => format!("summary {depth} {} {prompt_version} with {n} quotes", self.state.as_str()),
         };
         let parts = [head.as_bytes(), text.as_bytes()].into_iter();
         let quotes = quotes.iter().flat_map(|quote| [quote.kind.as_str().as_bytes(), quote.text.as_bytes()]);
         Hash::of(parts.chain(quotes).chain(sources.iter().map(|source| source.0.as_slice())))
+    }
+}
+
+impl SummaryRecord {
+    /// A summary whose sources have these identities.
+    pub fn of(summary: Summary, sources: &[Hash]) -> Self {
+        Self { summary, sources: sources.iter().map(ToString::to_string).collect() }
+    }
+
+    /// Whether its numbers can be: a file may contain any.
+    pub fn is_possible(&self) -> bool {
+        let is_used = |usage: &Value| numbers(usage).all(|number| (0.0..=MOST_USED).contains(&number));
+        (0..=LATEST).contains(&self.created_at) && self.usage.as_ref().is_none_or(is_used)
     }
 }
 

@@ -64,7 +64,7 @@ impl<'a> Visibility<'a> {
 
     /// Where the last message of a summary's span is.
     pub fn place_of_summary(&self, summary: SummaryId) -> Result<Location> {
-        self.place(self.view.messages().original(self.view.summaries().last_message_of(summary)?)?)
+        self.place(self.view.messages().original(self.view.summaries().span(summary)?.last)?)
     }
 
     /// The messages before and after a message.
@@ -80,7 +80,7 @@ impl<'a> Visibility<'a> {
         match self.view.summaries().leaves_over(message)?.as_slice() {
             [] => Ok(None),
             [leaf] if self.view.summaries().is_unbroken(*leaf)? => {
-                Ok(self.shows(self.view.summaries().last_message_of(*leaf)?)?.then_some(*leaf))
+                Ok(self.shows(self.view.summaries().span(*leaf)?.last)?.then_some(*leaf))
             }
             _ => Ok(self.branch()?.leaf_over(message)),
         }

@@ -29,10 +29,22 @@ pub(super) trait Queries {
         params: impl Params,
         mut visit: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.each_while(sql, params, |row| visit(row).map(|()| true))
+    }
+
+    /// Calls `visit` with each row, in order, until it returns `false`.
+    fn each_while(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut visit: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
         let mut query = self.prepared(sql)?;
         let mut rows = query.query(params)?;
         while let Some(row) = rows.next()? {
-            visit(row)?;
+            if !visit(row)? {
+                break;
+            }
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub use summaries::{Summaries, SummaryWriter};
 pub use synced::{Machine, Synced, SyncedEntry, SyncedWriter};
 pub use upkeep::audit::AuditedMessage;
 pub use upkeep::backup::{BackupFacts, backup_name};
-pub use upkeep::old::{OldEntries, OldStore, OldSummary, PurgedEntries, RECOVERED, old_key};
+pub use upkeep::old::{OldEntries, OldStore, PurgedEntries, RECOVERED, old_key};
 pub use upkeep::purge::{VersionKey, is_anywhere};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::{PurgedTexts, PurgedVersions};

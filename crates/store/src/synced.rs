@@ -29,7 +29,6 @@ const UNMASKED: &str = "sync_unmasked";
 const UNASKED: &str = "sync_unasked";
 
 /// An entry to send.
-#[derive(Clone, Debug)]
 pub struct SyncedEntry {
     pub conversation: ConversationId,
     pub entry: ExportedEntry,
@@ -48,7 +47,6 @@ impl FromRow for SyncedEntry {
 }
 
 /// A machine that has written packs.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// A random number, 32 hexadecimal digits.
     pub id: String,
@@ -210,23 +208,11 @@ impl SyncedWriter<'_> {
 
     /// Records that packs have these entries.
     pub fn add(&self, rows: impl IntoIterator<Item = EntryId>) -> Result<()> {
-        let mut run: Option<(i64, i64)> = None;
-        let rows = rows.into_iter().map(|row| Some(row.0)).chain([None]);
-        for row in rows {
-            match (&mut run, row) {
-                (Some((_, last)), Some(row)) if *last + 1 == row => *last = row,
-                (before, row) => {
-                    if let Some((first, last)) = before.take() {
-                        self.add_range(first, last)?;
-                    }
-                    run = row.map(|row| (row, row));
-                }
-            }
-        }
-        Ok(())
+        let rows: Vec<i64> = rows.into_iter().map(|row| row.0).collect();
+        let mut runs = rows.chunk_by(|row, next| row + 1 == *next);
+        runs.try_for_each(|run| self.add_range(run[0], run[run.len() - 1]))
     }
 
-    /// Ranges that overlap or touch become one.
     fn add_range(&self, first: i64, last: i64) -> Result<()> {
         let (from, to): (Option<i64>, Option<i64>) = self.one(
             "SELECT min(first), max(last) FROM synced WHERE first <= ?2 + 1 AND last >= ?1 - 1",

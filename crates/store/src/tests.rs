@@ -43,7 +43,6 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("index/search", "{columns}", "rowid"),
     ("messages/counts", "INSERT OR IGNORE INTO counts {}", "SELECT 1"),
     ("messages/counts", "o.id < e.id)\n       AND ", "o.id < e.id) AND e.conversation_id = ?1"),
-    ("messages/packed", "{bounds}", "?1 AND ?2"),
     ("messages/shown", "{index}", "INDEXED BY messages_unusual"),
     ("summaries/records", "{condition}", "depth = 0"),
     (
@@ -54,7 +53,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("upkeep/backup", "{table}", "messages"),
     ("", "AND {}", "AND TRUE"),
     ("", "AND NOT {}", "AND TRUE"),
-    ("", "{compare}", "<"),
+    ("", "{bounds}", "?1 AND ?2"),
     ("", "{order}", "DESC"),
     ("", "{column}", "message_id"),
     ("", "{role}", "user"),

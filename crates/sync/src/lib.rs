@@ -21,7 +21,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ use encryption::Key;
 pub use encryption::check as check_recipients;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
+use lcm_model::locks::lock;
 use lcm_store::{Batch, Place, Store, View, real_path};
 use machine::ThisMachine;
 use pack::PackName;
@@ -68,20 +69,16 @@ pub const UNASKED: usize = 100;
 
 /// How far a sync is.
 #[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicUsize,
-    packs: AtomicUsize,
-}
+pub struct Progress(Mutex<(usize, usize)>);
 
 impl Progress {
     fn set(&self, done: usize, packs: usize) {
-        self.done.store(done, Ordering::Relaxed);
-        self.packs.store(packs, Ordering::Relaxed);
+        *lock(&self.0) = (done, packs);
     }
 
     /// Packs that were read, of how many.
     pub fn packs(&self) -> (usize, usize) {
-        (self.done.load(Ordering::Relaxed), self.packs.load(Ordering::Relaxed))
+        *lock(&self.0)
     }
 }
 
@@ -156,8 +153,7 @@ struct Run<'a> {
     place: String,
     target: Target,
     machine: ThisMachine,
-    redacts: bool,
-    confirms_purges: bool,
+    options: &'a Options,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
 }
@@ -203,8 +199,7 @@ pub async fn sync(
     let machine = ThisMachine::of(&home.db_dir, &options.label, &options.recipients)?;
     let recipients = machine.recipients.len();
     let place = format!("{name} {project}");
-    let Options { redacts, confirms_purges, .. } = *options;
-    let run = Run { home, place, target, machine, redacts, confirms_purges, progress, cancel };
+    let run = Run { home, place, target, machine, options, progress, cancel };
     let report = tokio::select! {
         biased;
         // A server may never answer.
@@ -227,7 +222,7 @@ pub fn key(db_dir: &Path) -> Result<String> {
 
 async fn exchange(run: &Run<'_>) -> Result<Report> {
     let (store, place) = (run.store(), run.place.clone());
-    let confirms = run.confirms_purges;
+    let confirms = run.options.confirms_purges;
     let begin = move |batch: &Batch<'_>| {
         batch.synced().begin(&place)?;
         if confirms { batch.synced().note_unasked(0) } else { Ok(()) }
@@ -275,7 +270,7 @@ async fn exchange(run: &Run<'_>) -> Result<Report> {
     if !report.withheld {
         send::send(run, number, &mut report).await?;
     }
-    report.unmasked = run.redacts && store.read(|view| view.synced().is_unmasked()).await?;
+    report.unmasked = run.options.redacts && store.read(|view| view.synced().is_unmasked()).await?;
     let is_complete = report.waiting == 0
         && report.refused.is_empty()
         && report.unconfirmed == 0
@@ -333,10 +328,9 @@ async fn closed(
     if !closed.is_empty() {
         let machines = run.store().read(|view| view.synced().machines()).await?;
         for machine in &machines {
-            closed
-                .get_mut(machine.id.as_str())
-                .into_iter()
-                .for_each(|all| all.machine = machine.name(&machines));
+            if let Some(all) = closed.get_mut(machine.id.as_str()) {
+                all.machine = machine.name(&machines);
+            }
         }
     }
     Ok((closed.into_values().collect(), own))

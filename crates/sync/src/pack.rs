@@ -68,9 +68,7 @@ impl PackName {
             && name.to_string() == format!("{machine}/{file}"))
         .then_some(name)
     }
-}
 
-impl PackName {
     /// What the names of a machine's packs from this number on are behind.
     pub fn beginning(number: i64) -> String {
         format!("{:09}", number.max(0))
@@ -135,7 +133,6 @@ pub(crate) struct PurgedEntry {
 }
 
 /// A record after the header.
-#[derive(Debug)]
 pub(crate) enum Record {
     Session(PackSession),
     Entry(Entry),
@@ -145,9 +142,9 @@ pub(crate) enum Record {
 
 /// The types of records that are no entries.
 const HEADER: &str = "lcm-pack";
-const SESSION: &str = "session";
-const PURGED: &str = "lcm-purged";
-const SUMMARY: &str = "lcm-summary";
+pub(crate) const SESSION: &str = "session";
+pub(crate) const PURGED: &str = "lcm-purged";
+pub(crate) const SUMMARY: &str = "lcm-summary";
 
 /// Writes a pack into memory.
 pub(crate) struct PackWriter {
@@ -159,20 +156,8 @@ impl PackWriter {
     pub fn new(header: &PackHeader) -> Result<Self> {
         let encoder = Encoder::new(Vec::new(), LEVEL).map_err(unpacked)?;
         let mut pack = Self { encoder, written: 0 };
-        pack.typed(HEADER, header)?;
+        pack.write(HEADER, header)?;
         Ok(pack)
-    }
-
-    pub fn session(&mut self, session: &PackSession) -> Result<()> {
-        self.typed(SESSION, session)
-    }
-
-    pub fn purged(&mut self, entry: &PurgedEntry) -> Result<()> {
-        self.typed(PURGED, entry)
-    }
-
-    pub fn summary(&mut self, summary: &SummaryRecord) -> Result<()> {
-        self.typed(SUMMARY, summary)
     }
 
     /// Adds an entry as a line of a session file.
@@ -192,7 +177,8 @@ impl PackWriter {
         self.encoder.finish().map_err(unpacked)
     }
 
-    fn typed(&mut self, kind: &str, record: &impl Serialize) -> Result<()> {
+    /// Adds a record of ours: [`SESSION`], [`PURGED`] or [`SUMMARY`].
+    pub fn write(&mut self, kind: &str, record: &impl Serialize) -> Result<()> {
         let json = serde_json::to_string(record).map_err(unpacked)?;
         self.record(&format!("{{\"type\":\"{kind}\",{}", json.strip_prefix('{').unwrap_or_default()))
     }
@@ -204,8 +190,6 @@ pub(crate) struct PackReader {
     pub header: PackHeader,
     /// The hash of what is in it, if it is encrypted; else of its bytes.
     pub content: Hash,
-    /// What was read too early.
-    kept: Option<Record>,
     /// The bytes of the last record.
     pub size: usize,
 }
@@ -243,7 +227,7 @@ impl PackReader {
         if !are_recipients(&header.recipients) {
             return Err(Error::invalid("it names recipients that are none"));
         }
-        Ok(Some(Self { records, header, content, kept: None, size: 0 }))
+        Ok(Some(Self { records, header, content, size: 0 }))
     }
 
     /// The next record.
@@ -251,9 +235,6 @@ impl PackReader {
     /// # Errors
     /// When it has not the form of one; the rest is not read.
     pub fn next(&mut self) -> Result<Option<Record>> {
-        if let Some(kept) = self.kept.take() {
-            return Ok(Some(kept));
-        }
         let Some(json) = next(&mut self.records)? else { return Ok(None) };
         self.size = json.len();
         let kind = Fields::of(&json).and_then(|fields| fields.text("type")).unwrap_or_default();
@@ -266,13 +247,6 @@ impl PackReader {
             },
             _ => Record::Entry(parse_one(&json).map_err(|error| Error::invalid(error.to_string()))?),
         }))
-    }
-}
-
-impl PackReader {
-    /// Returns a record for the next call of [`PackReader::next`].
-    pub fn keep(&mut self, record: Record) {
-        self.kept = Some(record);
     }
 }
 

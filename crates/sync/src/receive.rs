@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::encryption::Key;
-use super::pack::{PackHeader, PackName, PackReader, PackSession, Record};
-use super::{Packs, Refused, Report, Run, UNASKED};
-use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_supplement};
+use super::pack::{PackHeader, PackName, PackReader, PackSession, PurgedEntry, Record};
+use super::{Packs, Refused, Report, Run, UNASKED, key};
+use lcm_ingest::{Handover, PreparedHandover, SummaryOrigin, restore_named};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::ids::{ConversationId, MessageId, Nonce};
+use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce};
 use lcm_model::text::one_line;
 use lcm_model::{Content, Entry, SummaryRecord};
 use lcm_store::tasks::{blocking, go_on};
@@ -27,17 +26,8 @@ const SUMMARIES: usize = 100;
 /// Characters of another machine's label.
 const LABEL: usize = 60;
 
-/// An entry whose message was purged on another machine.
-#[derive(Clone)]
-struct PurgedElsewhere {
-    /// The session's id.
-    session: String,
-    entry: String,
-    /// The message's time, ms.
-    timestamp: i64,
-    /// The number in its place there.
-    nonce: Nonce,
-}
+/// An entry whose message was purged on another machine, with its session's id.
+type PurgedElsewhere = (String, PurgedEntry);
 
 /// What is done once all packs are read.
 #[derive(Default)]
@@ -53,6 +43,8 @@ struct Deferred {
 #[derive(Default)]
 struct Slice {
     session: Option<PackSession>,
+    /// The session of the next part, if another one begins.
+    next_session: Option<PackSession>,
     entries: Option<PreparedHandover>,
     /// Their ids.
     ids: Vec<String>,
@@ -130,7 +122,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
     let (opened, db_dir) = (name.clone(), run.machine.db_dir.clone());
     let Some(mut reader) = blocking(move || PackReader::open(&opened, bytes, &db_dir)).await? else {
         // It never changes: it is not asked for again.
-        let (name, key) = (name.to_string(), Key::of(&run.machine.db_dir)?.recipient());
+        let (name, key) = (name.to_string(), key(&run.machine.db_dir)?);
         let note = move |batch: &Batch<'_>| {
             batch.synced().note_encrypted(true)?;
             batch.synced().add_pack(&name, Some(&key))
@@ -150,7 +142,7 @@ async fn pack(run: &Run<'_>, name: &PackName, end: &mut Deferred, report: &mut R
         let (slice, left) = read;
         reader = left;
         let Some(mut slice) = slice else { break };
-        session = slice.session.clone();
+        session = slice.next_session.take().or_else(|| slice.session.clone());
         late.size += slice.summaries.iter().map(|summary| summary.text.len()).sum::<usize>();
         late.summaries.append(&mut slice.summaries);
         if slice.ids.is_empty() {
@@ -204,23 +196,15 @@ fn next_slice(
         is_empty = false;
         size += reader.size;
         match record {
-            Record::Session(next) => {
-                let is_begun = !entries.is_empty();
-                if is_begun {
-                    reader.keep(Record::Session(next));
-                    break;
-                }
-                slice.session = Some(next);
+            Record::Session(session) if entries.is_empty() => slice.session = Some(session),
+            Record::Session(session) => {
+                slice.next_session = Some(session);
+                break;
             }
             Record::Entry(entry) => entries.push(entry),
             Record::Purged(purged) => {
                 let session = slice.session.as_ref().map(|session| session.id.clone()).unwrap_or_default();
-                slice.purged.push(PurgedElsewhere {
-                    session,
-                    entry: purged.id.clone(),
-                    timestamp: purged.timestamp,
-                    nonce: purged.nonce.0,
-                });
+                slice.purged.push((session, purged.clone()));
                 entries.push(Entry {
                     id: purged.id,
                     parent: purged.parent_id,
@@ -274,14 +258,18 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             differing.insert(id.to_owned());
         }
     }
-    for PurgedElsewhere { entry, timestamp, .. } in &slice.purged {
-        let shown = batch.messages().version(row, entry)?;
+    for (_, PurgedEntry { id, timestamp, .. }) in &slice.purged {
+        let shown = batch.messages().version(row, id)?;
         if shown.is_some_and(|shown| !shown.is_purged && shown.timestamp != *timestamp) {
-            differing.insert(entry.clone());
+            differing.insert(id.clone());
         }
     }
     let before = batch.summaries().newest_summary()?;
-    let (messages, lacks) = entries.store_without_gaps(batch, row)?;
+    let (mut lacks, since) = (false, batch.messages().last_rows()?);
+    let messages = entries.store_since(batch, row, since, |_| {
+        lacks = true;
+        Ok(())
+    })?;
     // Compactions carry summaries.
     let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();
@@ -303,7 +291,7 @@ async fn finish(run: &Run<'_>, end: Deferred, report: &mut Report) -> Result<()>
         packs.clear();
     }
     if !purged.is_empty() {
-        let confirms = run.confirms_purges;
+        let confirms = run.options.confirms_purges;
         let purge = move |batch: &Batch<'_>| {
             let (texts, numbers) = to_purge(batch, &purged)?;
             let purge = Purge::Elsewhere(texts);
@@ -355,7 +343,7 @@ fn to_purge(
     // The number of the very entry counts, before that of another version.
     let mut texts: BTreeMap<MessageId, (bool, Nonce)> = BTreeMap::new();
     let (mut numbers, mut keys) = (HashMap::new(), HashMap::new());
-    for PurgedElsewhere { session, entry, timestamp, nonce } in purged {
+    for (session, PurgedEntry { id: entry, timestamp, nonce: Hash(nonce), .. }) in purged {
         let here = messages.conversation(session)?;
         let scope = if is_anywhere(session, *timestamp) { Some(ConversationId::NONE) } else { here };
         if let Some(scope) = scope {
@@ -389,19 +377,14 @@ fn to_purge(
 fn add_summaries(batch: &Batch<'_>, summaries: Vec<SummaryRecord>) -> Result<usize> {
     let mut added = 0;
     for summary in summaries {
-        let hash = summary.hash;
-        if batch.summaries().summary_by_hash(hash)?.is_some() {
-            batch.synced().add_summaries(&[hash])?;
-            continue;
-        }
+        let is_known = batch.summaries().summary_by_hash(summary.hash)?.is_some();
         // It is of no session that was here before.
         let origin =
             SummaryOrigin { conversation: Some(ConversationId::NONE), since: batch.messages().last_rows()? };
-        restore_supplement(batch, origin, &[summary])?;
         // The hash of one that is not taken could confirm a guess of what was purged.
-        if batch.summaries().summary_by_hash(hash)?.is_some() {
-            batch.synced().add_summaries(&[hash])?;
-            added += 1;
+        if restore_named(batch, Some(origin), &summary)?.is_some() {
+            batch.synced().add_summaries(&[summary.hash])?;
+            added += usize::from(!is_known);
         }
     }
     Ok(added)

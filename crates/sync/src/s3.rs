@@ -32,7 +32,6 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2
 const ANSWER: u64 = 16 * 1024 * 1024;
 
 /// The packs of a project in a bucket.
-#[derive(Clone, Debug)]
 pub(crate) struct S3 {
     bucket: Bucket,
     credentials: Credentials,
@@ -49,10 +48,8 @@ impl S3 {
     pub fn of(address: &str, project: &str) -> Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let first = |names: [&str; 2]| names.into_iter().find_map(variable);
-        let (bucket, prefix) = address
-            .trim_start_matches(SCHEME)
-            .split_once('/')
-            .unwrap_or((address.trim_start_matches(SCHEME), ""));
+        let place = address.trim_start_matches(SCHEME);
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         let wrong = |why: String| Error::invalid(format!("{address} can't be a sync target: {why}"));
         if bucket.is_empty() {
             return Err(wrong("it names no bucket: write s3://BUCKET/PREFIX".into()));

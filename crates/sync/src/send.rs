@@ -2,10 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::encryption::{Key, encrypted};
+use super::encryption::encrypted;
 use super::machine::ThisMachine;
-use super::pack::{HIGHEST, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record};
-use super::{Refused, Report, Run};
+use super::pack::{
+    HIGHEST, PURGED, PackHeader, PackName, PackReader, PackSession, PackWriter, PurgedEntry, Record, SESSION,
+    SUMMARY,
+};
+use super::{Refused, Report, Run, key};
 use lcm_compaction::redacted_json;
 use lcm_ingest::export::{LinePositions, line};
 use lcm_model::error::{Code, Error, Result};
@@ -47,7 +50,7 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
                 "this machine's folder at the sync target has a pack with too high a number: remove it",
             ));
         }
-        let (machine, redacts) = (run.machine.clone(), run.redacts);
+        let (machine, redacts) = (run.machine.clone(), run.options.redacts);
         // The others are to know of this machine, even if it has nothing to say.
         let is_first = number == 1;
         let pack = run.store().read(move |view| next_pack(view, &machine, redacts, is_first)).await?;
@@ -58,7 +61,9 @@ pub(super) async fn send(run: &Run<'_>, mut number: i64, report: &mut Report) ->
         report.sent.messages += messages;
         report.sent.summaries += summaries.len();
         let name = put(run, number, bytes, run.machine.recipients.clone()).await?;
-        let (machine, recipients) = (run.machine.said(number, purged), run.machine.recipients.join(" "));
+        let ThisMachine { id, label, recipients, .. } = &run.machine;
+        let machine = Machine { id: id.clone(), label: label.clone(), number, purged };
+        let recipients = recipients.join(" ");
         let note = move |batch: &Batch<'_>| {
             batch.synced().add(entries)?;
             batch.synced().add_summaries(&summaries)?;
@@ -112,9 +117,8 @@ fn next_pack(
     if !redacts && !builder.pack.is_full() {
         for (id, hash) in view.synced().unsent_summaries(READ)? {
             let sources = view.summaries().identities(&view.summaries().sources(id)?)?;
-            let sources = sources.iter().map(ToString::to_string).collect();
             let summary = view.summaries().summary(id)?.summary;
-            builder.pack.summary(&SummaryRecord { summary, sources })?;
+            builder.pack.write(SUMMARY, &SummaryRecord::of(summary, &sources))?;
             summaries.push(hash);
             if builder.pack.is_full() {
                 break;
@@ -146,13 +150,9 @@ impl<'v> PackBuilder<'v> {
             self.session = Some(*conversation);
             self.begin(*conversation)?;
         }
-        if let Some((nonce, timestamp)) = purged {
-            return self.pack.purged(&PurgedEntry {
-                id: entry.id.clone(),
-                parent_id: entry.parent.clone(),
-                timestamp: *timestamp,
-                nonce: Hash(*nonce),
-            });
+        if let Some((nonce, timestamp)) = *purged {
+            let ExportedEntry { id, parent: parent_id, .. } = entry.clone();
+            return self.pack.write(PURGED, &PurgedEntry { id, parent_id, timestamp, nonce: Hash(nonce) });
         }
         let line_of =
             |entry: &ExportedEntry| line(&self.view, *conversation, entry, &mut LinePositions::default());
@@ -169,12 +169,15 @@ impl<'v> PackBuilder<'v> {
     fn begin(&mut self, conversation: ConversationId) -> Result<()> {
         let Some(session) = self.view.messages().sessions(Some(conversation))?.pop() else { return Ok(()) };
         let origin = self.view.synced().origin(conversation)?;
-        self.pack.session(&PackSession {
-            id: session.session_id,
-            parent_session: session.parent,
-            started_at: session.started_at,
-            origin: origin.unwrap_or_else(|| self.label.to_owned()),
-        })
+        self.pack.write(
+            SESSION,
+            &PackSession {
+                id: session.session_id,
+                parent_session: session.parent,
+                started_at: session.started_at,
+                origin: origin.unwrap_or_else(|| self.label.to_owned()),
+            },
+        )
     }
 }
 
@@ -197,7 +200,7 @@ pub(super) async fn rewrite(
         let (old, machine) = (name.clone(), run.machine.clone());
         let again = match blocking(move || PackReader::open(&old, bytes, &machine.db_dir)).await {
             Ok(None) => {
-                let (name, key) = (name.to_string(), Key::of(&run.machine.db_dir)?.recipient());
+                let (name, key) = (name.to_string(), key(&run.machine.db_dir)?);
                 closed.insert(name.clone());
                 run.write(move |batch| batch.synced().add_pack(&name, Some(&key))).await?;
                 continue;
@@ -286,35 +289,21 @@ fn rewritten(view: &View<'_>, mut reader: PackReader) -> Result<Rewritten> {
         match record {
             Record::Session(session) => conversation = view.messages().conversation(&session.id)?,
             Record::Entry(Entry { id, .. }) | Record::Purged(PurgedEntry { id, .. }) => {
-                let stored =
-                    conversation.map(|session| view.synced().entry(session, &id)).transpose()?.flatten();
-                match stored {
+                let Some(session) = conversation else { return Ok(Rewritten::Lacking) };
+                match view.synced().entry(session, &id)? {
                     Some(entry) => builder.entry(&entry)?,
                     // What is left of it after an edit of the session file has another id, and is sent with that.
-                    None if is_renamed(view, conversation, &id)? => {}
+                    None if view.messages().is_set_aside(session, &id)? => {}
                     None => return Ok(Rewritten::Lacking),
                 }
             }
             Record::Summary(record) => {
                 if view.summaries().summary_by_hash(record.hash)?.is_some() {
                     builder.is_empty = false;
-                    builder.pack.summary(&record)?;
+                    builder.pack.write(SUMMARY, &record)?;
                 }
             }
         }
     }
     if builder.is_empty { Ok(Rewritten::Nothing) } else { builder.pack.finish().map(Rewritten::Pack) }
-}
-
-/// Whether an edit of its session's file has given an entry another id.
-fn is_renamed(view: &View<'_>, conversation: Option<ConversationId>, id: &str) -> Result<bool> {
-    let Some(conversation) = conversation else { return Ok(false) };
-    view.messages().is_set_aside(conversation, id)
-}
-
-impl ThisMachine {
-    /// What a pack of this machine says of it.
-    fn said(&self, number: i64, purged: usize) -> Machine {
-        Machine { id: self.id.clone(), label: self.label.clone(), number, purged }
-    }
 }

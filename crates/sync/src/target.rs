@@ -19,7 +19,6 @@ use uuid::Uuid;
 const PART: &str = "part";
 
 /// A project's place at a target.
-#[derive(Clone, Debug)]
 pub(crate) enum Target {
     Folder(PathBuf),
     Bucket(Box<S3>),

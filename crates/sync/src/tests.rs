@@ -10,7 +10,7 @@ mod versions;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -137,13 +137,13 @@ impl Machine {
 
     /// A sync that has begun.
     fn begun<'a>(&'a self, target: &Path, progress: &'a Progress, cancel: &'a CancellationToken) -> Run<'a> {
+        static OPTIONS: LazyLock<Options> = LazyLock::new(Options::default);
         Run {
             home: &self.home,
             place: format!("{} shop", target.display()),
             target: Target::of(&target.to_string_lossy(), "shop").unwrap(),
             machine: ThisMachine::of(&self.home.db_dir, &self.label, &[]).unwrap(),
-            redacts: false,
-            confirms_purges: false,
+            options: &OPTIONS,
             progress,
             cancel,
         }
@@ -444,8 +444,8 @@ fn what_killed_syncs_have_left_is_removed() {
 fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result<Hash> {
     let sources = Sources::Messages(messages);
     let names = batch.summaries().identities(&sources)?;
-    let summary = Summary {
-        hash: SummaryRecord::identity(0, State::Ok, 1, text, &[], &names),
+    let mut summary = Summary {
+        hash: Hash::ROOT,
         depth: 0,
         text: text.into(),
         tokens: tokens::estimate(text),
@@ -456,9 +456,10 @@ fn summary_of(batch: &Batch<'_>, messages: Vec<MessageId>, text: &str) -> Result
         created_at: 5,
         quotes: Vec::new(),
     };
+    summary.hash = summary.identity(&names);
     let hash = summary.hash;
     let prepared = PreparedText::of(text);
-    batch.summaries().add_summary(&NewSummary { summary, sources, prepared })?;
+    batch.summaries().add_summary(&NewSummary { summary, sources, prepared }, None, false)?;
     Ok(hash)
 }
 

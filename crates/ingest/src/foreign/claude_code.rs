@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Above, Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, as_text, call, head, is_among,
-    text, thinking,
+    parted, text, thinking,
 };
 use lcm_model::error::Result;
 use lcm_model::ids::AGENTS;
@@ -149,12 +149,9 @@ fn user(context: &mut ReaderState, content: &Value) -> Vec<ForeignMessage> {
         let is_whole = |end: &str| end.is_empty() || words.find(end) == words.len().checked_sub(end.len());
         OWN.iter().any(|(begin, end)| words.starts_with(begin) && is_whole(end))
     };
-    let (added, said): (Vec<_>, Vec<_>) = blocks(context, content).into_iter().partition(is_own);
-    if !said.is_empty() || (shown.is_empty() && added.is_empty()) {
-        shown.push(ForeignMessage::said("user", said));
-    }
-    if !added.is_empty() {
-        shown.push(ForeignMessage::system(added));
+    let blocks = blocks(context, content);
+    if shown.is_empty() || !blocks.is_empty() {
+        shown.extend(parted(blocks, is_own));
     }
     shown
 }

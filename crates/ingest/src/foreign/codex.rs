@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{
     Agent, ForeignMessage, LogSession, ReadRecord, ReaderState, Record, as_text, call, head, image, is_among,
-    text, thinking,
+    parted, text, thinking,
 };
 use lcm_model::error::Result;
 use lcm_model::ids::CODEX;
@@ -159,13 +159,8 @@ fn read(context: &mut ReaderState, record: &Record<'_>) -> ReadRecord {
         }
         _ => silent.then(Vec::new),
     };
-    ReadRecord {
-        id,
-        time: record.time(),
-        is_unknown: shown.is_none(),
-        shown: shown.unwrap_or_default(),
-        ..ReadRecord::default()
-    }
+    let (is_unknown, shown) = (shown.is_none(), shown.unwrap_or_default());
+    ReadRecord { id, time: record.time(), is_unknown, shown, ..ReadRecord::default() }
 }
 
 /// A message, call or result; `None` for an unknown kind.
@@ -177,17 +172,15 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
             let content = parts(&item["content"]);
             match said("role") {
                 "assistant" => ForeignMessage::said("assistant", content),
-                "user" => return Some(user(content)),
+                "user" => return Some(parted(content, |part| part["text"].as_str().is_some_and(is_own))),
                 _ => ForeignMessage::system(content),
             }
         }
         "reasoning" => {
             let thoughts = [&item["summary"], &item["content"]];
             let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
-            ForeignMessage::said(
-                "assistant",
-                thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect(),
-            )
+            let thoughts = thoughts.map(|thought| thinking(&as_text(&thought["text"])));
+            ForeignMessage::said("assistant", thoughts.collect())
         }
         // What another agent said to this one.
         "agent_message" => ForeignMessage::said("assistant", parts(&item["content"])),
@@ -209,24 +202,13 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
             let (id, drawn) = (said("id"), image(&format!("data:image/png;base64,{}", said("result"))));
             let call = called(context, id, "image_generation", &json!({"prompt": item["revised_prompt"]}));
             let drawn = drawn.filter(|_| !said("result").is_empty());
-            return Some(
-                std::iter::once(call)
-                    .chain(drawn.map(|drawn| context.result(id, false, vec![drawn])))
-                    .collect(),
-            );
+            let drawn = drawn.map(|drawn| context.result(id, false, vec![drawn]));
+            return Some(std::iter::once(call).chain(drawn).collect());
         }
         kind if is_among(SILENT_ITEMS, kind) => return Some(Vec::new()),
         _ => return None,
     };
     Some(vec![shown])
-}
-
-/// What the user said, apart from what Codex inserted.
-fn user(content: Vec<Value>) -> Vec<ForeignMessage> {
-    let (own, said): (Vec<_>, Vec<_>) =
-        content.into_iter().partition(|part| part["text"].as_str().is_some_and(is_own));
-    let said = (!said.is_empty() || own.is_empty()).then(|| ForeignMessage::said("user", said));
-    said.into_iter().chain((!own.is_empty()).then(|| ForeignMessage::system(own))).collect()
 }
 
 fn is_own(text: &str) -> bool {

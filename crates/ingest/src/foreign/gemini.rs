@@ -86,10 +86,8 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<LogSession>> {
             Fields::of(&whole).or_else(|| Fields::of(&begin)).iter().for_each(|fields| {
                 look(fields);
             });
-            is_log = whole_objects(&whole)
-                .into_iter()
-                .filter_map(|at| Fields::of(&whole[at]))
-                .any(|fields| is_message(&fields));
+            let mut objects = whole_objects(&whole).into_iter().filter_map(|at| Fields::of(&whole[at]));
+            is_log = objects.any(|fields| is_message(&fields));
             Box::new(messages(whole).into_iter())
         }
         None => Box::new(head(path, cancel, |fields| {
@@ -241,11 +239,8 @@ fn parts(content: &Value) -> Vec<Value> {
                 return image(&format!("data:{kind};base64,{bytes}")).into_iter().collect();
             }
             let answer = part.get("functionResponse").map(|response| &response["response"]);
-            answer
-                .map(|answer| answer.get("output").or_else(|| answer.get("error")).unwrap_or(answer))
-                .map(|answer| text(&as_text(answer)))
-                .into_iter()
-                .collect()
+            let said = answer.map(|answer| answer.get("output").or(answer.get("error")).unwrap_or(answer));
+            said.map(|said| text(&as_text(said))).into_iter().collect()
         }
         _ => Vec::new(),
     }

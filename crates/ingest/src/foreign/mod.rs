@@ -465,6 +465,13 @@ impl ForeignMessage {
     }
 }
 
+/// The user's message with these parts, and that of the agent with those that are its own.
+fn parted(parts: Vec<Value>, is_own: impl Fn(&Value) -> bool) -> Vec<ForeignMessage> {
+    let (own, said): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_own);
+    let said = (!said.is_empty() || own.is_empty()).then(|| ForeignMessage::said("user", said));
+    said.into_iter().chain((!own.is_empty()).then(|| ForeignMessage::system(own))).collect()
+}
+
 fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }

@@ -2,16 +2,18 @@
 //! threads. A thread is the main conversation, a side chain, or what follows a rewind; nothing else makes a branch.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::{Above, Agent, ForeignMessage, LogSession, PartialMessage, Raw, ReadRecord, ReaderState, Record};
 use crate::damage::{says_nothing, whole_objects};
 use crate::file::{Findings, Header, KnownEntries, LINE, Slices};
-use crate::order::{Order, SLICE};
+use crate::order::Order;
 use crate::storing::Handover;
 use crate::stringify::stringify;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
 use lcm_model::{Content, Entry, Fields, digest, foreign, read_json, said_digest, slot_of, split_version};
+use lcm_store::View;
 
 pub(crate) struct ForeignSession {
     agent: &'static Agent,
@@ -26,8 +28,10 @@ pub(crate) struct ForeignSession {
     places: HashMap<String, ThreadPlace>,
     /// How often each id came, and the digest of what the record said first.
     came: HashMap<String, (usize, String)>,
-    /// What is stored already, for an agent that rewrites its records; `None` before the first record.
-    versions: Option<Versions>,
+    /// What is stored already.
+    known: Arc<KnownEntries>,
+    /// The same, for an agent that rewrites its records.
+    versions: Versions,
     /// What was above each message, for rewinding to it.
     above: HashMap<String, Option<String>>,
     /// The last message of an agent that rewrites its records.
@@ -35,9 +39,6 @@ pub(crate) struct ForeignSession {
     /// The time of the last record.
     time: i64,
     findings: Findings,
-    /// Messages that were already stored.
-    known: usize,
-    ended: bool,
 }
 
 /// Messages that follow each other.
@@ -88,19 +89,18 @@ impl ForeignSession {
             agent,
             header: Header { id, cwd: log.cwd.clone(), parent },
             context: ReaderState { version: log.version.clone(), ..ReaderState::default() },
-            findings: Findings { broken: log.broken, ..Findings::default() },
+            findings: Findings { broken: log.broken, known: Some(0), ..Findings::default() },
             log,
             order: Order::default(),
             threads: vec![Thread { side: None, last: None, prompts: 0 }],
             current: HashMap::from([(None, 0)]),
             places: HashMap::new(),
             came: HashMap::new(),
-            versions: None,
+            known: Arc::default(),
+            versions: Versions::default(),
             above: HashMap::new(),
             last: None,
             time: began,
-            known: 0,
-            ended: false,
         }
     }
 
@@ -114,32 +114,32 @@ impl ForeignSession {
         self.log.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
-    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &KnownEntries) {
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>) {
         let fields = Fields::of(json);
         if fields.is_none() && row.is_none() && read_json(json).is_err() {
-            self.note_broken();
-            return self.take_damaged(json, false, known);
+            self.findings.note_broken(self.log.records.line());
+            return self.take_damaged(json, false);
         }
         let record = Record { json, fields: fields.unwrap_or_default(), row };
         let reading = (self.agent.read)(&mut self.context, &record);
-        self.add(&record, reading, known);
+        self.add(&record, reading);
     }
 
-    fn add(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
+    fn add(&mut self, record: &Record<'_>, reading: ReadRecord) {
         if reading.is_growing {
-            (self.findings.is_growing, self.ended) = (true, true);
+            self.findings.is_growing = true;
             return;
         }
         self.findings.unknown += usize::from(reading.is_unknown);
         self.time = reading.time.unwrap_or(self.time);
         match self.agent.rewrites {
-            true => self.take_version(record, reading, known),
-            false => self.take_record(record, reading, known),
+            true => self.take_version(record, reading),
+            false => self.take_record(record, reading),
         }
     }
 
     /// Adds the whole records of a damaged line, and what is broken as it is, unless it may still be written.
-    fn take_damaged(&mut self, line: &str, is_cut: bool, known: &KnownEntries) {
+    fn take_damaged(&mut self, line: &str, is_cut: bool) {
         let mut from = 0;
         for at in whole_objects(line) {
             let json = &line[at.clone()];
@@ -149,38 +149,33 @@ impl ForeignSession {
             if reading.is_unknown {
                 continue;
             }
-            self.take_broken(&line[from..at.start], is_cut, known);
-            self.add(&record, reading, known);
+            self.take_broken(&line[from..at.start], is_cut);
+            self.add(&record, reading);
             from = at.end;
         }
-        self.take_broken(&line[from..], is_cut, known);
+        self.take_broken(&line[from..], is_cut);
     }
 
-    fn take_broken(&mut self, text: &str, is_cut: bool, known: &KnownEntries) {
+    fn take_broken(&mut self, text: &str, is_cut: bool) {
         // As a string, JSON writes a byte as up to six, and SQLite stores a billion.
         if !is_cut && !says_nothing(text) && text.len() <= LINE / 2 {
             let record = Record { json: text, fields: Fields::default(), row: None };
-            self.add(&record, ReadRecord::default(), known);
+            self.add(&record, ReadRecord::default());
         }
     }
 
-    fn note_broken(&mut self) {
-        self.findings.broken += 1;
-        self.findings.broken_lines.extend(self.log.records.line());
-    }
-
     /// Adds a record that never changes.
-    fn take_record(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
+    fn take_record(&mut self, record: &Record<'_>, reading: ReadRecord) {
         let ReadRecord { id: own, above, side, shown, is_prompt, .. } = reading;
         // A side chain in a log of its own needs no other name.
         let side = side.filter(|_| !self.is_side_chain());
         let says_anything = shown.iter().any(|shown| shown.role != "system");
         let fields: Vec<(&str, String)> = shown.into_iter().map(ForeignMessage::fields).collect();
         let says: Vec<&str> = fields.iter().map(|(_, fields)| fields.as_str()).collect();
-        let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record);
+        let (id, is_repeated) = self.id_of(own.as_deref(), side.as_deref(), &says, record.json);
         // What was purged is not stored when the log repeats it.
         let purged_as = id.rsplit_once('~').map_or(id.as_str(), |(first, _)| first);
-        if known.purged.contains(purged_as) && !known.entries.contains(&id) {
+        if self.known.purged.contains(purged_as) && !self.known.entries.contains(&id) {
             return;
         }
         let is_prompt = is_prompt && !is_repeated;
@@ -193,7 +188,7 @@ impl ForeignSession {
         for (n, (role, fields)) in fields.into_iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
             let above = parent.replace(entry.clone());
-            self.push(entry, above, (role, fields), (n == 0).then_some(record.json), known);
+            self.push(entry, above, (role, fields), (n == 0).then_some(record.json));
         }
         let place = &mut self.threads[thread];
         // Nothing is below what search ignores.
@@ -244,18 +239,17 @@ impl ForeignSession {
     /// Adds a version of a record. An entry's id contains a digest of its message, so that the same message
     /// is the same entry in the next version and in another file. The first new entry carries the record; if
     /// none is new, a separate entry does. What was purged has no further versions, nor has its record.
-    fn take_version(&mut self, record: &Record<'_>, reading: ReadRecord, known: &KnownEntries) {
-        let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
+    fn take_version(&mut self, record: &Record<'_>, reading: ReadRecord) {
         let name = reading.id.unwrap_or_else(|| format!("L{}", digest(&[record.json])));
         let prefix = self.log.prefix.clone();
         let version = digest(&[&prefix, &name, " ", record.json]);
         if let Some(message) = reading.rewinds_to {
             self.last = self.above.get(&message).cloned().flatten();
         }
-        let is_purged = |id: &str| known.purged.contains(&format!("{prefix}{id}"));
+        let is_purged = |id: &str| self.known.purged.contains(&format!("{prefix}{id}"));
         let shown_ids = reading.shown.iter().filter_map(|shown| shown.id.as_deref());
         if shown_ids.chain([name.as_str()]).any(is_purged) {
-            versions.records.insert(version.clone());
+            self.versions.records.insert(version.clone());
         }
         for shown in reading.shown {
             let message = shown.id.clone().unwrap_or_else(|| name.clone());
@@ -266,24 +260,23 @@ impl ForeignSession {
                 continue;
             }
             self.above.entry(message).or_insert_with(|| self.last.clone());
-            let stored = versions.entries.get(&says).cloned();
-            if stored.is_none() && slot_of(&says).is_some_and(|slot| known.purged.contains(slot)) {
+            let stored = self.versions.entries.get(&says).cloned();
+            if stored.is_none() && slot_of(&says).is_some_and(|slot| self.known.purged.contains(slot)) {
                 continue;
             }
-            let carries = stored.is_none() && versions.records.insert(version.clone());
+            let carries = stored.is_none() && self.versions.records.insert(version.clone());
             let new = if carries { format!("{says}@{version}") } else { says };
             let entry = stored.unwrap_or(new);
             let original = carries.then_some(record.json);
-            self.push(entry.clone(), self.last.clone(), (role, fields), original, known);
+            self.push(entry.clone(), self.last.clone(), (role, fields), original);
             if role != "system" {
                 self.last = Some(entry);
             }
         }
-        if versions.records.insert(version.clone()) {
+        if self.versions.records.insert(version.clone()) {
             let (own, system) = (format!("{prefix}{name}@{version}"), ForeignMessage::system(Vec::new()));
-            self.push(own, self.last.clone(), system.fields(), Some(record.json), known);
+            self.push(own, self.last.clone(), system.fields(), Some(record.json));
         }
-        self.versions = Some(versions);
     }
 
     /// Adds an entry with its message, and with the record if the entry carries it.
@@ -293,11 +286,11 @@ impl ForeignSession {
         parent: Option<String>,
         (role, fields): (&str, String),
         record: Option<&str>,
-        known: &KnownEntries,
     ) {
-        let content = match known.entries.contains(&id) {
+        let content = match self.known.entries.contains(&id) {
             true => {
-                self.known += usize::from(role != "system" && !known.purged.contains(&id));
+                let is_known = role != "system" && !self.known.purged.contains(&id);
+                *self.findings.known.get_or_insert_default() += usize::from(is_known);
                 Content::Other
             }
             false => {
@@ -310,14 +303,8 @@ impl ForeignSession {
     }
 
     /// The id of a record that is unique in the session, and whether the log repeats a record with the agent's id.
-    fn id_of(
-        &mut self,
-        own: Option<&str>,
-        side: Option<&str>,
-        says: &[&str],
-        record: &Record<'_>,
-    ) -> (String, bool) {
-        let name = own.map_or_else(|| format!("L{}", digest(&[record.json])), ToOwned::to_owned);
+    fn id_of(&mut self, own: Option<&str>, side: Option<&str>, says: &[&str], json: &str) -> (String, bool) {
+        let name = own.map_or_else(|| format!("L{}", digest(&[json])), ToOwned::to_owned);
         let side = side.map_or_else(String::new, |side| format!("{side}:"));
         let id = format!("{}{side}{name}", self.log.prefix);
         let says = if own.is_some() { digest(says) } else { String::new() };
@@ -329,55 +316,50 @@ impl ForeignSession {
         }
     }
 
-    fn take_next(&mut self, known: &KnownEntries) -> Result<()> {
-        match self.log.records.next()? {
-            Some(Raw::Text(json)) => self.take(&json, None, known),
-            Some(Raw::Row { kind, id, json }) => self.take(&json, Some((kind, id)), known),
-            Some(Raw::Cut(line)) => {
+    fn take_raw(&mut self, raw: Raw) {
+        match raw {
+            Raw::Text(json) => self.take(&json, None),
+            Raw::Row { kind, id, json } => self.take(&json, Some((kind, id))),
+            Raw::Cut(line) => {
                 self.findings.is_unfinished = true;
-                self.take_damaged(&line, true, known);
+                self.take_damaged(&line, true);
             }
-            Some(Raw::Broken { is_message }) => {
-                self.note_broken();
+            Raw::Broken { is_message } => {
+                self.findings.note_broken(self.log.records.line());
                 if is_message {
-                    // Nobody knows who said what follows: not the user.
+                    // Who said what follows is lost with it: not the user.
                     self.context.message = PartialMessage { role: "assistant", ..PartialMessage::default() };
                 }
             }
-            None => self.ended = true,
         }
-        Ok(())
     }
 }
 
 impl Slices for ForeignSession {
-    fn slice(&mut self, known: &KnownEntries) -> Result<Option<Handover>> {
+    fn learn(&mut self, _: &View<'_>, known: &Arc<KnownEntries>) -> Result<()> {
+        self.known = Arc::clone(known);
+        if self.agent.rewrites {
+            self.versions = Versions::of(known);
+        }
         if let Some(last) = self.log.continues.take().filter(|last| known.entries.contains(last)) {
             self.order.is_stored(last.clone());
             self.threads[0].last = Some(last);
         }
-        loop {
-            let slice = self.order.take(SLICE);
-            if !slice.entries.is_empty() {
-                return Ok(Some(slice));
-            }
-            if self.ended {
-                return Ok(None);
-            }
-            while !self.order.is_enough() && !self.ended {
-                self.take_next(known)?;
-            }
-            if self.ended {
-                self.order.end();
+        Ok(())
+    }
+
+    fn slice(&mut self) -> Result<Option<Handover>> {
+        while !self.order.is_ready() {
+            let next = if self.findings.is_growing { None } else { self.log.records.next()? };
+            match next {
+                Some(raw) => self.take_raw(raw),
+                None => self.order.end(),
             }
         }
+        Ok(self.order.slice())
     }
 
     fn findings(&self) -> Findings {
-        Findings {
-            too_long: self.log.records.too_long().to_vec(),
-            known: Some(self.known),
-            ..self.findings.clone()
-        }
+        Findings { too_long: self.log.records.too_long().to_vec(), ..self.findings.clone() }
     }
 }

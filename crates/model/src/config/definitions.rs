@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::value::{agent, model, recipient};
 
 /// A setting.
-#[derive(Clone, Debug)]
 pub struct Definition {
     /// The key below `lcm` in Pi's settings.
     pub key: &'static str,
@@ -19,7 +18,6 @@ pub struct Definition {
 }
 
 /// The type of a setting's value.
-#[derive(Clone, Debug)]
 pub enum Kind {
     /// `true` or `false`.
     Switch { default: bool },

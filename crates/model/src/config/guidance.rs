@@ -124,11 +124,10 @@ fn prompts(folder: &Path, problems: &mut Vec<String>) -> BTreeMap<String, String
         let missing: Vec<&str> = places(shipped).into_iter().filter(|place| !text.contains(place)).collect();
         match missing.is_empty() {
             true => drop(own.insert(name.to_owned(), text)),
-            false => problems.push(format!(
-                "{} lacks {}; the built-in prompt is used",
-                file.display(),
-                missing.join(" and ")
-            )),
+            false => {
+                let (file, missing) = (file.display(), missing.join(" and "));
+                problems.push(format!("{file} lacks {missing}; the built-in prompt is used"));
+            }
         }
     }
     own

@@ -40,7 +40,6 @@ pub struct Settings {
     pub enabled: bool,
     /// `dbDir`, absolute
     pub db_dir: PathBuf,
-    #[serde(default)]
     pub project_identity: ProjectIdentity,
     pub leaf_chunk_tokens: usize,
     pub condensation_threshold: usize,
@@ -49,21 +48,15 @@ pub struct Settings {
     pub notes: bool,
     pub recall_on_new: bool,
     /// `alsoRead`: agents as [`AGENTS`](crate::ids::AGENTS) calls them
-    #[serde(default)]
     pub also_read: Vec<String>,
     /// `syncTarget`: a folder or an address; empty: none
-    #[serde(default)]
     pub sync_target: String,
     /// `syncProject`: the project's name there; empty: its git remote
-    #[serde(default)]
     pub sync_project: String,
     /// `syncLabel`: what other machines call this one
-    #[serde(default)]
     pub sync_label: String,
-    #[serde(default)]
     pub sync_redact: bool,
     /// `syncRecipients`, unchecked: what is no key must stop a sync
-    #[serde(default)]
     pub sync_recipients: Vec<String>,
     pub max_summary_tokens: usize,
     pub min_messages_for_compaction: usize,
@@ -78,12 +71,9 @@ pub struct Settings {
     pub status: bool,
     pub debug_mode: bool,
     pub background: bool,
-    #[serde(default)]
     pub context: Context,
-    #[serde(default)]
     pub fold_at: usize,
     /// `compactInstructions`: a text, or the absolute path of a file
-    #[serde(default)]
     pub compact_instructions: String,
     /// The text of this, of the user's prompts and of the project's files.
     #[serde(default)]

@@ -140,21 +140,13 @@ pub(super) fn gather(sources: &SettingSources) -> Gathered {
 impl Gathered {
     /// The JSON of one of Pi's settings files.
     fn read(&mut self, path: &Path) -> Option<Value> {
-        match json_in(path) {
-            Ok(json) => json,
+        json_in(path).unwrap_or_else(|error| {
             // Pi itself reports a file that is not JSON.
-            Err(error)
-                if error
-                    .get_ref()
-                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<serde_json::Error>) =>
-            {
-                None
-            }
-            Err(error) => {
+            if !matches!(error.get_ref(), Some(why) if why.is::<serde_json::Error>()) {
                 self.problems.push(format!("{} can't be read: {error}", path.display()));
-                None
             }
-        }
+            None
+        })
     }
 
     /// Adds the values of a source, by the names the user wrote; relative paths start at `base`.

@@ -249,9 +249,7 @@ impl Forest {
     /// The valid summaries for which `is_known` is false, sources first.
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
         let unknown = self.valid().filter(|(id, ..)| !is_known(*id));
-        let mut ids: Vec<(u32, SummaryId)> = unknown.map(|(id, node, _)| (node.depth, id)).collect();
-        ids.sort_unstable();
-        ids.into_iter().map(|(_, id)| id).collect()
+        ordered(unknown.map(|(id, node, _)| (node.depth, id)))
     }
 
     /// The number of valid summaries, and their greatest depth.
@@ -269,9 +267,7 @@ impl Forest {
     /// The valid degraded leaf summaries, oldest first.
     pub fn degraded_leaves(&self) -> Vec<SummaryId> {
         let leaves = self.degraded().filter(|(_, node, _)| node.depth == 0);
-        let mut leaves: Vec<(usize, SummaryId)> = leaves.map(|(id, _, span)| (span.start, id)).collect();
-        leaves.sort_unstable();
-        leaves.into_iter().map(|(_, id)| id).collect()
+        ordered(leaves.map(|(id, _, span)| (span.start, id)))
     }
 
     /// The sources of the valid degraded condensed summaries, with their depths, shallowest first.
@@ -295,10 +291,7 @@ impl Forest {
 
     /// All valid summaries, deepest first, then from the root.
     pub fn holding(&self) -> Vec<SummaryId> {
-        let mut ids: Vec<_> =
-            self.valid().map(|(id, node, span)| (Reverse(node.depth), span.start, id)).collect();
-        ids.sort_unstable();
-        ids.into_iter().map(|(.., id)| id).collect()
+        ordered(self.valid().map(|(id, node, span)| ((Reverse(node.depth), span.start), id)))
     }
 
     /// `roots` and all summaries below them, sources first.
@@ -311,9 +304,7 @@ impl Forest {
                 waiting.extend(children);
             }
         }
-        let mut ids: Vec<SummaryId> = seen.into_iter().collect();
-        ids.sort_by_key(|id| (self.trees.nodes[id].depth, *id));
-        ids
+        ordered(seen.into_iter().map(|id| (self.trees.nodes[&id].depth, id)))
     }
 }
 
@@ -328,6 +319,13 @@ fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
         reached.extend(spans.get(&at).into_iter().flatten().copied().filter(is_shorter));
     }
     false
+}
+
+/// Summaries in the order of their keys.
+fn ordered<K: Ord>(keyed: impl Iterator<Item = (K, SummaryId)>) -> Vec<SummaryId> {
+    let mut keyed: Vec<(K, SummaryId)> = keyed.collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(_, id)| id).collect()
 }
 
 /// The span of consecutive children; `None` if there is a gap.

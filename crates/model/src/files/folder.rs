@@ -21,7 +21,6 @@ use crate::error::{Error, Result};
 const LINKS: usize = 40;
 
 /// A folder to write to.
-#[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     /// Without one, the folder is whatever has its path.

@@ -258,11 +258,8 @@ impl Folding {
         let bound = if turn.is_bound { turn.thinking.min(output) } else { 0 };
         let own = turn.live.own_tokens;
         let request = AnsweredRequest { prompt, read, output, bound, results, grown, own, is_first, is_cold };
-        let threshold = Threshold {
-            at: pi.compacts_from(turn.live.window()),
-            kept: pi.keep_recent_tokens,
-            prompt: turn.live.window().prompt(),
-        };
+        let (live, kept) = (turn.live.window(), pi.keep_recent_tokens);
+        let threshold = Threshold { at: pi.compacts_from(live), kept, prompt: live.prompt() };
         self.bill.add(request, prices, threshold);
         let reread = self.reread(&turn.reads);
         if let Some(fold) = self.receipts.last_mut().filter(|_| self.is_fold_open) {
@@ -305,13 +302,8 @@ impl Folding {
         if self.receipts.len() == KEPT {
             self.receipts.remove(0);
         }
-        let cost = std::mem::take(&mut self.summaries);
-        self.receipts.push(Receipt {
-            request: self.bill.requests,
-            before: self.context,
-            cost,
-            ..Receipt::default()
-        });
+        let (request, before, cost) = (self.bill.requests, self.context, std::mem::take(&mut self.summaries));
+        self.receipts.push(Receipt { request, before, cost, ..Receipt::default() });
         self.folds += 1;
         self.read.retain(|_, folds| *folds + KEPT >= self.folds);
         self.is_overdue = false;

@@ -61,11 +61,8 @@ pub fn simulate(recorded: &[RecordedRequest], live: &Live, is_bound: bool, setti
     let factor = correction(recorded);
     let corrected = |tokens: usize| whole(float(tokens) * factor);
     let Some(first) = recorded.first() else { return Simulated::default() };
-    let system = first
-        .prompt
-        .checked_sub(corrected(first.said))
-        .filter(|rest| *rest > 0)
-        .unwrap_or_else(|| live.window().prompt());
+    let rest = first.prompt.checked_sub(corrected(first.said)).filter(|rest| *rest > 0);
+    let system = rest.unwrap_or_else(|| live.window().prompt());
     let threshold = pi.threshold(live.context_window);
     let window = Window { prompt: Some(system), ..live.window() };
     let in_pi = Threshold { at: pi.compacts_from(window), kept: pi.keep_recent_tokens, prompt: system };

@@ -121,7 +121,7 @@ impl Search<'_> {
                 place => place,
             },
         };
-        let last = self.view.summaries().last_message_of(summary.id)?;
+        let last = self.view.summaries().span(summary.id)?.last;
         let session = self.heading(self.view.messages().original(last)?, place)?;
         let card = Card::Summary(SummaryCard::of(summary));
         let (also, neighbors) = (Vec::new(), Vec::new());

@@ -108,7 +108,7 @@ pub(super) fn in_order(
         ranked.retain(|one| !query.phrases.is_empty() || one.score >= best * WEAK);
         let row = |one: &RankedMatch| match one.target {
             MatchedNode::Message(message, _) => Ok(message),
-            MatchedNode::Summary(summary) => search.view.summaries().first_message_of(summary),
+            MatchedNode::Summary(summary) => search.view.summaries().span(summary).map(|span| span.first),
         };
         let timed = ranked.into_iter().map(|one| Ok((row(&one)?, one)));
         let mut timed = timed.collect::<Result<Vec<_>>>()?;

@@ -1,5 +1,6 @@
 //! A branch with the summaries that are valid on it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{Shown, View};
@@ -16,7 +17,7 @@ pub struct Cover {
     /// The cover of the branch, oldest first.
     pub frontier: Vec<Piece>,
     /// The visible messages' originals, sorted by row, with their positions.
-    positions: Vec<(MessageId, usize)>,
+    positions: HashMap<MessageId, usize>,
 }
 
 impl Cover {
@@ -36,9 +37,8 @@ impl Cover {
     fn new(visible: Vec<Shown>, nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
         let forest = Forest::new(&seen(&visible), nodes);
         let frontier = forest.frontier();
-        let mut positions: Vec<(MessageId, usize)> =
-            visible.iter().enumerate().map(|(at, message)| (message.original, at)).collect();
-        positions.sort_unstable();
+        let positions =
+            visible.iter().enumerate().rev().map(|(at, message)| (message.original, at)).collect();
         Self { visible, forest, frontier, positions }
     }
 
@@ -49,8 +49,7 @@ impl Cover {
 
     /// The position of an original message among the visible messages.
     pub fn position(&self, message: MessageId) -> Option<usize> {
-        let at = self.positions.partition_point(|(id, _)| *id < message);
-        self.positions.get(at).filter(|(id, _)| *id == message).map(|(_, position)| *position)
+        self.positions.get(&message).copied()
     }
 
     /// The summaries over a position, from its leaf summary up to the frontier.

@@ -41,7 +41,6 @@ pub struct OpenCode {
 }
 
 /// A session in it.
-#[derive(Debug)]
 pub struct OpenCodeSession {
     pub place: OpenCodePlace,
     pub id: String,
@@ -127,17 +126,13 @@ impl OpenCode {
         let mut sessions = Vec::new();
         for Key { place, .. } in keys {
             let sql = "SELECT id, parent_id, directory, version FROM session WHERE rowid = ?1";
-            let read = |row: &Row<'_>| {
-                let (id, parent, directory, version) = row.try_into()?;
-                Ok(OpenCodeSession { place, id, parent, directory, version })
-            };
-            let Some(session) = self.one(sql, place, read)? else { continue };
-            let OpenCodeSession { id, parent, directory, version, .. } = &session;
-            let lengths = [id, directory, version].into_iter().chain(parent).map(String::len);
+            let found = self.one(sql, place, |row| row.try_into())?;
+            let Some((id, parent, directory, version)) = found else { continue };
+            let lengths = [&id, &directory, &version].into_iter().chain(&parent).map(String::len);
             if lengths.clone().all(|length| length <= LONGEST_KEY) {
                 self.spend(lengths.sum())?;
                 self.sessions.borrow_mut().insert(id.clone());
-                sessions.push(session);
+                sessions.push(OpenCodeSession { place, id, parent, directory, version });
                 lost -= 1;
             }
         }
@@ -192,10 +187,8 @@ impl OpenCode {
             }
         }
         let sessions = self.sessions.borrow();
-        lost += messages
-            .extract_if(|session, _| !sessions.contains(session))
-            .map(|(_, keys)| keys.len())
-            .sum::<usize>();
+        let stray = messages.extract_if(|session, _| !sessions.contains(session));
+        lost += stray.map(|(_, keys)| keys.len()).sum::<usize>();
         let readable: HashSet<&str> =
             messages.values().flatten().map(|message| message.id.as_str()).collect();
         let is_lost = |(message, _): &(&String, &Vec<Key>)| !readable.contains(message.as_str());

@@ -190,9 +190,8 @@ fn check_owner(
     }
     // While another process makes the tables, they and the mark commit together, so this sees
     // either both or neither.
-    match mark(connection).map_err(&failed)? {
-        APPLICATION_ID => {}
-        _ => return Err(Error::foreign(format!("{} belongs to another program", path.display()))),
+    if mark(connection).map_err(&failed)? != APPLICATION_ID {
+        return Err(Error::foreign(format!("{} belongs to another program", path.display())));
     }
     let version = schema::format(connection).map_err(&failed)?;
     if version != schema::FORMAT {

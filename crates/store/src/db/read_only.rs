@@ -4,16 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
 use super::opening::set_aside;
 use super::project::name_of;
 use super::trouble::{is_of_the_disk, is_out_of_reach};
+use super::worker::in_transaction;
 use super::{schema, trouble, untrusted};
 
-use crate::{Batch, Store};
+use crate::Store;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files;
 
@@ -24,26 +25,26 @@ pub struct ReadOnly {
 }
 
 impl Store {
-    /// Opens the history of a project, as [`crate::project_of`] names it, in the folder `dir`, for
+    /// Opens the history of the project `wanted`, as [`crate::project_of`] names it, in the folder `dir`, for
     /// reading. Returns `None` if there is none.
     ///
     /// # Errors
     /// When files exist, but none can be read.
-    pub fn read_only(dir: &Path, project: &str) -> Result<Option<ReadOnly>> {
+    pub fn read_only(dir: &Path, wanted: &str) -> Result<Option<ReadOnly>> {
         files::check_own(dir)?;
         let mut passed: Option<(Error, PathBuf)> = None;
         // The last one is in use.
-        for path in places(dir, project).into_iter().rev().filter(|path| path.is_file()) {
+        for path in places(dir, wanted).into_iter().rev().filter(|path| path.is_file()) {
             connection::check_own(&path)?;
-            match Self::of_apart(&path, open) {
-                Ok(found) if found.project == project => {
-                    let before = places(dir, project).into_iter().take_while(|other| *other != path);
-                    let set_aside = || {
-                        before.filter(|other| other.is_file()).find_map(|other| set_aside(&other, project))
-                    };
+            match look(&path, open) {
+                Ok((connection, project)) if project == wanted => {
+                    let before = places(dir, wanted).into_iter().take_while(|other| *other != path);
+                    let set_aside =
+                        || before.filter(|other| other.is_file()).find_map(|other| set_aside(&other, wanted));
                     let why = passed.map(|(why, _)| why).or_else(set_aside);
-                    let store = found.store.noting(why.and_then(|why| notice(&why, &path)));
-                    return Ok(Some(ReadOnly { store, ..found }));
+                    let notice = why.and_then(|why| notice(&why, &path));
+                    let opened = Opened { connection, place: Place::File(path), notice };
+                    return Ok(Some(ReadOnly { store: Self::of_reader(opened, Box::new(open)), project }));
                 }
                 Ok(_) => {}
                 Err(why) => passed = passed.or(Some((why, path))),
@@ -65,41 +66,25 @@ impl Store {
             return Err(Error::invalid(format!("there is no {}", path.display())));
         }
         if path.is_dir() {
-            return Err(Error::invalid(format!(
-                "{} is a folder, and no database: name a file in it",
-                path.display()
-            )));
+            let path = path.display();
+            return Err(Error::invalid(format!("{path} is a folder, and no database: name a file in it")));
         }
         if !path.is_file() {
             return Err(Error::invalid(format!("{} is neither a file nor a database", path.display())));
         }
         let cancel = cancel.clone();
         let opens = move |path: &Path| untrusted::open(path, &cancel).and_then(looked_into);
-        Self::of_apart(path, opens)
-    }
-
-    fn of_apart(
-        path: &Path,
-        opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
-    ) -> Result<ReadOnly> {
         let (connection, project) = look(path, &opens)?;
-        let store = Self::of_reader(Place::File(path.to_owned()), connection, Box::new(opens));
-        Ok(ReadOnly { store, project })
+        let opened = Opened { connection, place: Place::File(path.to_owned()), notice: None };
+        Ok(ReadOnly { store: Self::of_reader(opened, Box::new(opens)), project })
     }
 
     /// Records in this read-only database where a backup was written, if that is possible.
     pub fn note_backup_apart(&self, backup: &Path) {
         let Place::File(path) = self.place() else { return };
-        let note = || {
-            let mut connection = connection::open_patiently(path).ok()?;
-            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
-            if schema::format(&tx).ok()? != schema::FORMAT {
-                return None;
-            }
-            Batch::new(&tx).upkeep().note_backup(backup).ok()?;
-            tx.commit().ok()
-        };
-        let _ = note();
+        if let Ok(mut connection) = connection::open_patiently(path) {
+            let _ = in_transaction(&mut connection, |batch| batch.upkeep().note_backup(backup));
+        }
     }
 }
 

@@ -95,10 +95,8 @@ pub(crate) fn is_unwritable(error: &Error) -> bool {
 
 /// Whether permissions are lacking.
 pub(super) fn is_out_of_reach(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
-    )
+    use ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | PermissionDenied))
 }
 
 /// Whether the disk is full or fails.

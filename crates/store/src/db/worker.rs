@@ -125,11 +125,8 @@ impl Store {
     /// Makes the store of a project in the file `path`.
     pub fn create(path: &Path, project: &str) -> Result<Self> {
         let (connection, _) = opening::open_file(path, project)?;
-        Self::begin(
-            Opened { connection, place: Place::File(path.to_owned()), notice: None },
-            Vec::new(),
-            None,
-        )
+        let opened = Opened { connection, place: Place::File(path.to_owned()), notice: None };
+        Self::begin(opened, Vec::new(), None)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.
@@ -190,18 +187,10 @@ impl Store {
     }
 
     /// A read-only store with its first connection and a function that opens more.
-    pub(crate) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
-        let shared = StoreState::reading(place, opens);
-        lock(&shared.readers).get_or_insert_default().push(connection);
-        Self(Arc::new(shared))
-    }
-
-    /// The same store, just opened, with something that the user should know.
-    pub(crate) fn noting(mut self, notice: Option<String>) -> Self {
-        if let Some(state) = Arc::get_mut(&mut self.0) {
-            state.notice = notice;
-        }
-        self
+    pub(crate) fn of_reader(opened: Opened, opens: Opens) -> Self {
+        let Opened { connection, place, notice } = opened;
+        let readers = Mutex::new(Some(vec![connection]));
+        Self(Arc::new(StoreState { readers, notice, ..StoreState::reading(place, opens) }))
     }
 
     /// Where the store is kept.
@@ -452,7 +441,10 @@ fn transaction<T: 'static>(
     })
 }
 
-fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {
+pub(super) fn in_transaction<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Batch<'_>) -> Result<T>,
+) -> Result<T> {
     let failed = |error| Error::storing("failed to write to the history store", error);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     // Another version may have changed the file since it was opened.

@@ -33,7 +33,6 @@ pub struct Filter {
 }
 
 /// A passage that matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// Its message.
     pub message: MessageId,
@@ -44,7 +43,6 @@ pub struct Hit {
 from_row!(Hit { message = "id", passage });
 
 /// A summary that matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SummaryHit {
     /// The summary.
     pub summary: SummaryId,
@@ -126,9 +124,8 @@ impl<'c> FullTextIndex<'c> {
                 [lowest, highest],
             )?;
             // A message that was lost and restored has passages after all others.
-            ranges.extend(
-                range.map(|(first, last)| if first <= last { (first, last) } else { (0, i64::MAX - 1) }),
-            );
+            let whole = (0, i64::MAX - 1);
+            ranges.extend(range.map(|(first, last)| if first <= last { (first, last) } else { whole }));
         }
         ranges.sort_unstable();
         Ok(merged(ranges, 1))
@@ -263,21 +260,20 @@ impl<'c> FullTextIndex<'c> {
     fn results_behind(&self, calling: MessageId) -> Result<Vec<MessageId>> {
         /// Rows to scan.
         const BEHIND: i64 = 64;
-        let mut query = self.prepared(
-            "SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id",
-        )?;
-        let mut rows = query.query(params![calling, BEHIND])?;
+        let sql = "SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id";
         let (mut results, mut last) = (Vec::new(), calling);
-        while let Some(row) = rows.next()? {
-            if row.get::<_, Option<MessageId>>(1)? == Some(last) {
-                // Mostly the next row: the others need not be read.
-                if !row.get(2)? {
-                    break;
-                }
+        self.each_while(sql, params![calling, BEHIND], |row| {
+            if row.get::<_, Option<MessageId>>(1)? != Some(last) {
+                return Ok(true);
+            }
+            // Mostly the next row: the others need not be read.
+            let is_result = row.get(2)?;
+            if is_result {
                 last = row.get(0)?;
                 results.push(last);
             }
-        }
+            Ok(is_result)
+        })?;
         Ok(results)
     }
 }
@@ -371,18 +367,13 @@ impl Passages<'_> {
     /// Some of the passages with a word, spelled as in the index: the first `most`.
     pub fn with(&self, word: &str, most: usize) -> Result<Vec<i64>> {
         let sql = "SELECT DISTINCT doc FROM temp.index_places WHERE term = ?1";
-        let mut query = self.connection.prepared(sql)?;
-        let mut rows = query.query([word])?;
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.connection.each_while(sql, [word], |row| {
             let row = row.get(0)?;
-            if self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&row)) {
-                found.push(row);
-                if found.len() == most {
-                    break;
-                }
-            }
-        }
+            let is_among = self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&row));
+            found.extend(is_among.then_some(row));
+            Ok(found.len() < most)
+        })?;
         Ok(found)
     }
 

@@ -21,7 +21,6 @@ const SEGMENT_BIT: u32 = 37;
 const HEADER: usize = 4;
 
 /// A budget of pages to read.
-#[derive(Clone, Copy, Debug)]
 pub struct Pages(pub usize);
 
 impl FullTextIndex<'_> {

@@ -17,7 +17,6 @@ const PASSED: usize = 16;
 pub(crate) const BRANCH_ENTRY: &str = "e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp";
 
 /// An entry with its parent, from the columns of [`BRANCH_ENTRY`].
-#[derive(Debug)]
 pub(super) struct Linked {
     pub(super) parent: Option<EntryId>,
     pub(super) entry: BranchEntry,

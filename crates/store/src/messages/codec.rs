@@ -113,18 +113,8 @@ pub(crate) fn decode<'s>(stored: impl Into<Cow<'s, [u8]>>, codec: i64, length: i
     decoded(stored.into(), codec, length).and_then(text)
 }
 
-/// The same, if `is_wanted`.
-pub(crate) fn decode_if(
-    stored: Vec<u8>,
-    codec: i64,
-    length: i64,
-    is_wanted: impl FnOnce(&[u8]) -> bool,
-) -> Result<Option<String>> {
-    let bytes = decoded(stored.into(), codec, length)?;
-    is_wanted(&bytes).then(|| text(bytes)).transpose()
-}
-
-fn decoded(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<Vec<u8>> {
+/// The bytes of stored JSON.
+pub(crate) fn decoded(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<Vec<u8>> {
     let bytes = match codec {
         PLAIN => Ok(stored.into_owned()),
         ZSTD => {
@@ -141,7 +131,7 @@ fn decoded(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<Vec<u8>> {
     bytes.map_err(|error| Error::storing("a stored message cannot be unpacked", error))
 }
 
-fn text(bytes: Vec<u8>) -> Result<String> {
+pub(crate) fn text(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| Error::storing("a stored message is not UTF-8", error))
 }
 

@@ -63,10 +63,8 @@ pub fn is_current(entry_id: &str) -> bool {
 impl Messages<'_> {
     /// The entries of a session that show a message and have this one's id in the file, the one with that very id first.
     pub fn versions(&self, conversation: ConversationId, entry_id: &str) -> Result<Vec<Version>> {
-        self.all(
-            &format!("{SHOWING} AND {IS_VERSION}"),
-            named_params! {":conversation": conversation, ":own": own_id(entry_id)},
-        )
+        let params = named_params! {":conversation": conversation, ":own": own_id(entry_id)};
+        self.all(&format!("{SHOWING} AND {IS_VERSION}"), params)
     }
 
     /// Whether an edit of its session's file has given an entry another id.
@@ -82,10 +80,8 @@ impl Messages<'_> {
 
     /// What an entry shows, if that is a message.
     pub fn version(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Version>> {
-        self.first(
-            &format!("{SHOWING} AND e.entry_id = :id"),
-            named_params! {":conversation": conversation, ":id": entry_id},
-        )
+        let params = named_params! {":conversation": conversation, ":id": entry_id};
+        self.first(&format!("{SHOWING} AND e.entry_id = :id"), params)
     }
 
     /// The ids of the entries of a session that show a message.
@@ -123,14 +119,14 @@ impl Messages<'_> {
         )
     }
 
-    /// The row of an entry, and the id of the entry above it.
-    pub fn placed(
+    /// The id of the entry above an entry, if it is stored.
+    pub fn above_entry(
         &self,
         conversation: ConversationId,
         entry_id: &str,
-    ) -> Result<Option<(EntryId, Option<String>)>> {
+    ) -> Result<Option<Option<String>>> {
         self.first(
-            "SELECT e.id, above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
+            "SELECT above.entry_id FROM entries e LEFT JOIN entries above ON above.id = e.parent_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2",
             params![conversation, entry_id],
         )

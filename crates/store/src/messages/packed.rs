@@ -23,7 +23,8 @@ impl Packed {
     /// Its JSON, if `is_wanted` by its bytes: to check that they are text takes as long as most searches in them.
     pub fn unpack_if(self, is_wanted: impl FnOnce(&[u8]) -> bool) -> Result<Option<String>> {
         let StoredJson { stored, codec, bytes } = self.json;
-        codec::decode_if(stored, codec, bytes, is_wanted)
+        let json = codec::decoded(stored.into(), codec, bytes)?;
+        is_wanted(&json).then(|| codec::text(json)).transpose()
     }
 }
 
@@ -37,11 +38,15 @@ pub enum RowOrder {
 }
 
 impl RowOrder {
-    /// The comparison of a later row with an earlier one, and the sort order.
+    /// The bounds of the rows after `:beyond`, and the sort order.
     pub(crate) fn sql(self) -> (&'static str, &'static str) {
         match self {
-            Self::NewestFirst => ("<", "DESC"),
-            Self::OldestFirst => (">", "ASC"),
+            Self::NewestFirst => {
+                ("-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)", "DESC")
+            }
+            Self::OldestFirst => {
+                ("coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807", "ASC")
+            }
         }
     }
 }
@@ -56,24 +61,15 @@ impl Messages<'_> {
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
-        let bounds = match turn {
-            RowOrder::NewestFirst => "-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)",
-            RowOrder::OldestFirst => "coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807",
-        };
-        let (_, order) = turn.sql();
+        let (bounds, order) = turn.sql();
         let sql = format!(
             "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
               WHERE m.kind = 0 AND m.id BETWEEN {bounds} AND {}
               ORDER BY m.id {order}",
             passes()
         );
-        let mut query = self.prepared(&sql)?;
-        let mut rows = query.query(parameters(filter, &[(":beyond", &beyond)]).as_slice())?;
-        while let Some(row) = rows.next()? {
-            if !visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })? {
-                break;
-            }
-        }
-        Ok(())
+        self.each_while(&sql, parameters(filter, &[(":beyond", &beyond)]).as_slice(), |row| {
+            visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })
+        })
     }
 }

@@ -53,7 +53,6 @@ pub(crate) fn parameters<'a>(
 }
 
 /// A session, as other sessions see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     pub session_id: String,
     pub messages: usize,
@@ -63,7 +62,7 @@ pub struct SessionFacts {
 }
 
 /// A session as stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredSession {
     pub id: ConversationId,
     pub session_id: String,
@@ -213,17 +212,12 @@ impl MessageWriter<'_> {
         parent_session: Option<&str>,
         now: i64,
     ) -> Result<ConversationId> {
-        let added = self.prepared(
-            "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
+        let sql = "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
              VALUES (?1, ?2, ?3, ?4, ?4)
              ON CONFLICT (session_id) DO UPDATE
              SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
-             RETURNING id",
-        );
-        added
-            .and_then(|mut add| {
-                add.query_row(params![session_id, file, parent_session, now], |row| row.get(0))
-            })
-            .map_err(writing)
+             RETURNING id";
+        let params = params![session_id, file, parent_session, now];
+        self.prepared(sql).and_then(|mut add| add.query_row(params, |row| row.get(0))).map_err(writing)
     }
 }

@@ -10,7 +10,6 @@ use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, MessageId};
 
 /// A visible message of a branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// What the model sees: the message, or an edited rendition.
     pub seen: MessageId,
@@ -85,13 +84,11 @@ impl Messages<'_> {
                 "SELECT id, kind, role = 'user' FROM messages {index}
                   WHERE (kind <> 0 OR role = 'user') AND id BETWEEN ?1 AND ?2"
             );
-            let mut query = self.prepared(&sql)?;
-            let unusual =
-                query.query_map([lowest, highest], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
-            unusual.collect::<rusqlite::Result<Unusual>>()
+            self.all::<(_, _, _), Vec<_>>(&sql, [lowest, highest])
         };
         // The index may be damaged.
-        Ok(read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED"))?)
+        let rows = read("INDEXED BY messages_unusual").or_else(|_| read("NOT INDEXED"))?;
+        Ok(rows.into_iter().map(|(id, kind, is_request)| (id, (kind, is_request))).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{Row, named_params, params};
 
 use crate::Messages;
-use crate::columns::{FromRow, MOST_TOKENS, Queries as _, tokens_at};
+use crate::columns::{FromRow, MOST_TOKENS, Queries as _, from_row, tokens_at};
 use crate::messages::codec;
 use lcm_model::Message;
 use lcm_model::dag::MessageKind;
@@ -27,7 +27,6 @@ pub(crate) const BY_LINEAGE: &str = "WITH RECURSIVE runs (run) AS (
       WHERE m.lineage BETWEEN :low AND :high";
 
 /// A message with its exact JSON.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMessage {
     pub id: MessageId,
     pub lineage: Hash,
@@ -49,12 +48,7 @@ pub(crate) struct StoredJson {
     pub bytes: i64,
 }
 
-impl FromRow for StoredJson {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (stored, codec) = (row.get("json")?, row.get("codec")?);
-        Ok(Self { stored, codec, bytes: row.get("bytes")? })
-    }
-}
+from_row!(StoredJson { stored = "json", codec, bytes });
 
 impl StoredJson {
     /// What a purged message has in place of its JSON.

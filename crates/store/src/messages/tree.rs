@@ -11,7 +11,6 @@ use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId};
 
 /// The entries of a session.
-#[derive(Debug)]
 pub struct Tree {
     entries: BTreeMap<EntryId, Linked>,
     /// The leaves.

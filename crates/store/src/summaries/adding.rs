@@ -13,7 +13,6 @@ use lcm_model::ids::SummaryId;
 use lcm_model::{Indexed, Summary};
 
 /// A summary to store, with its edges.
-#[derive(Clone, Debug)]
 pub struct NewSummary {
     pub summary: Summary,
     pub sources: Sources,
@@ -22,7 +21,6 @@ pub struct NewSummary {
 }
 
 /// The stored form of a summary's text, which any thread can prepare.
-#[derive(Clone, Debug)]
 pub struct PreparedText {
     /// `None` if compression gains nothing.
     packed: Option<Vec<u8>>,
@@ -47,22 +45,13 @@ impl PreparedText {
 }
 
 impl SummaryWriter<'_> {
-    /// Stores a summary with its edges unless it exists, and returns its row.
+    /// Stores a summary with its edges unless it exists, and returns its row; with the facts of its messages, if known, and
+    /// whether a session file brought it.
     ///
     /// # Errors
     /// Also when a source is missing or its identity has changed: otherwise the summary would bring back what
     /// was purged while it was made.
-    pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
-        self.add_summary_with(summary, None, false)
-    }
-
-    /// The same with the facts of its messages, if known, and whether a session file brought it.
-    pub fn add_summary_with(
-        &self,
-        new: &NewSummary,
-        facts: Option<&Facts>,
-        restored: bool,
-    ) -> Result<SummaryId> {
+    pub fn add_summary(&self, new: &NewSummary, facts: Option<&Facts>, restored: bool) -> Result<SummaryId> {
         let NewSummary { summary, sources, prepared } = new;
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             self.is_redone(id)?;

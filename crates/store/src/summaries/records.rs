@@ -162,10 +162,10 @@ impl Summaries<'_> {
         filter: &Filter,
         mut visit: impl FnMut(StoredSummary) -> Result<bool>,
     ) -> Result<()> {
-        let (compare, order) = turn.sql();
+        let (bounds, order) = turn.sql();
         let sql = format!(
             "SELECT * FROM summaries s
-              WHERE (:beyond IS NULL OR s.id {compare} :beyond)
+              WHERE s.id BETWEEN {bounds}
                 AND (:after IS NULL OR s.to_time >= :after)
                 AND (:before IS NULL OR s.from_time <= :before)
                 AND (:conversation IS NULL OR EXISTS
@@ -173,17 +173,11 @@ impl Summaries<'_> {
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
               ORDER BY s.id {order}"
         );
-        let mut query = self.prepared(&sql)?;
-        let mut rows = query.query(named_params! {
+        let params = named_params! {
             ":conversation": filter.conversation, ":beyond": beyond,
             ":after": filter.after, ":before": filter.before
-        })?;
-        while let Some(row) = rows.next()? {
-            if !visit(<Result<StoredSummary>>::from_row(row)??)? {
-                break;
-            }
-        }
-        Ok(())
+        };
+        self.each_while(&sql, params, |row| visit(<Result<StoredSummary>>::from_row(row)??))
     }
 
     /// The summary with this identity.

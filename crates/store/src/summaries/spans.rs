@@ -8,7 +8,7 @@ use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 
 /// The messages that a summary spans.
-pub(crate) struct SourceSpan {
+pub struct SourceSpan {
     pub first: MessageId,
     pub last: MessageId,
     pub messages: usize,
@@ -30,7 +30,7 @@ impl Summaries<'_> {
                 Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
             }
             Sources::Summaries(summaries) => {
-                let spans = summaries.iter().map(|source| self.stored_span(*source));
+                let spans = summaries.iter().map(|source| self.span(*source));
                 let joined = spans.reduce(|one, next| {
                     let (SourceSpan { first, messages, from_time, .. }, next) = (one?, next?);
                     Ok(SourceSpan { first, from_time, messages: messages + next.messages, ..next })
@@ -54,7 +54,7 @@ impl Summaries<'_> {
                 ("message_id", rows.clone(), rows)
             }
             Sources::Summaries(summaries) => {
-                let first = |id: &SummaryId| self.stored_span(*id).map(|span| span.first.0);
+                let first = |id: &SummaryId| self.span(*id).map(|span| span.first.0);
                 let first = summaries.iter().map(first).collect::<Result<_>>()?;
                 ("source_id", summaries.iter().map(|id| id.0).collect(), first)
             }
@@ -86,7 +86,8 @@ impl Summaries<'_> {
         Ok(true)
     }
 
-    fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
+    /// What a summary covers.
+    pub fn span(&self, id: SummaryId) -> Result<SourceSpan> {
         self.one("SELECT * FROM summaries WHERE id = ?1", [id])
     }
 
@@ -101,15 +102,5 @@ impl Summaries<'_> {
               WHERE s.id = ?1",
             [summary],
         )
-    }
-
-    /// The first message of a summary's span.
-    pub fn first_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        self.stored_span(summary).map(|span| span.first)
-    }
-
-    /// The last message of a summary's span.
-    pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        self.one("SELECT last_message FROM summaries WHERE id = ?1", [summary])
     }
 }

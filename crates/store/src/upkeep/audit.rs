@@ -14,7 +14,6 @@ use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce, SummaryId};
 const COMPLAINTS: usize = 100;
 
 /// A message's raw row, with the identity of the message above.
-#[derive(Debug)]
 pub struct AuditedMessage {
     pub id: MessageId,
     /// Its identity, if that is a valid hash.

@@ -212,8 +212,6 @@ fn names_in(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn is_named(name: &str, names: &BTreeSet<String>) -> bool {
-    names
-        .range::<str, _>((Bound::Included(name), Bound::Unbounded))
-        .next()
-        .is_some_and(|known| known.starts_with(name))
+    let mut from = names.range::<str, _>((Bound::Included(name), Bound::Unbounded));
+    from.next().is_some_and(|known| known.starts_with(name))
 }

@@ -20,52 +20,46 @@ use crate::messages::importing;
 use crate::messages::stored::StoredJson;
 use crate::summaries::extras::files_from_sql;
 use crate::tasks::go_on;
-use crate::{Messages, NewSummary, PreparedText, StoredSession, StoredSummary};
-use crate::{SummaryWriter, Upkeep, UpkeepWriter};
+use crate::{Messages, StoredSession, StoredSummary, Upkeep, UpkeepWriter};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::ids::{ConversationId, Hash, MessageId, Nonce};
 use lcm_model::{Content, Entry, SummaryRecord, replacements, said};
 
-/// The tables that are read: each with its columns, whether its rows have numbers, and the types of its columns, which
-/// tell its rows from those of others: integer, text or blob, in lower case if it may be NULL. What is joined by an index
+/// The tables that are read: each with its columns and their types, which tell its rows from those of others: integer, text
+/// or blob, in lower case if it may be NULL. What is joined by an index
 /// is declared INTEGER, like what it is compared with: else SQLite uses no index. The rest of a file follows
 /// from these.
-const TABLES: [(&str, &str, bool, &str); 6] = [
+const TABLES: [(&str, &str, &str); 6] = [
     (
         "conversations",
         "id INTEGER PRIMARY KEY, session_id, file, parent_session, started_at, seen_at",
-        true,
         ".Tt...",
     ),
     (
         "messages",
         "id INTEGER PRIMARY KEY, lineage, parent_id INTEGER, height, kind, role, tool_name, tokens, timestamp, json, codec, bytes, \
          first_passage, passages",
-        true,
         ".BiIITtIIBIIiI",
     ),
     (
         "entries",
         "id INTEGER PRIMARY KEY, conversation_id INTEGER, entry_id, parent_id INTEGER, kind, message_id INTEGER, head_id, \
          target, files",
-        true,
         ".ITiIiitt",
     ),
     (
         "summaries",
         "id INTEGER PRIMARY KEY, hash, depth, text, tokens, state, model, prompt_version, created_at, first_message, \
          last_message, messages, from_time, to_time, packed, codec, bytes, extras",
-        true,
         ".BITITtIIIIIIIbiib",
     ),
     (
         "summary_sources",
         "summary_id INTEGER, ordinal, message_id INTEGER, source_id INTEGER, PRIMARY KEY (summary_id, ordinal)",
-        false,
         "IIii",
     ),
-    ("_metadata", "key PRIMARY KEY, value", false, "TT"),
+    ("_metadata", "key PRIMARY KEY, value", "TT"),
 ];
 
 /// Whether a value has a type of [`TABLES`].
@@ -151,21 +145,6 @@ struct OldMessage {
     json: String,
 }
 
-/// A summary in an old database, with the hashes of its sources.
-#[derive(Clone, Debug)]
-pub struct OldSummary {
-    summary: StoredSummary,
-    sources: Vec<Hash>,
-}
-
-impl OldSummary {
-    /// As an export would write it.
-    pub fn record(&self) -> SummaryRecord {
-        let sources = self.sources.iter().map(ToString::to_string).collect();
-        SummaryRecord { summary: self.summary.summary.clone(), sources }
-    }
-}
-
 impl OldStore {
     /// Reads a database of ours, whoever made it, until `cancel` is raised. A copy of its rows is kept next to the file
     /// `beside`.
@@ -209,13 +188,7 @@ impl OldStore {
             "SELECT DISTINCT conversation_id FROM entries WHERE conversation_id NOT IN (SELECT id FROM conversations)
               ORDER BY 1",
         )?;
-        let nameless = |id: ConversationId, session_id: String| StoredSession {
-            id,
-            session_id,
-            file: None,
-            parent: None,
-            started_at: 0,
-        };
+        let nameless = |id, session_id| StoredSession { id, session_id, ..StoredSession::default() };
         sessions.extend(lost.into_iter().map(|id| nameless(ConversationId(id), format!("{RECOVERED}-{id}"))));
         let unshown = nameless(ConversationId::NONE, RECOVERED.into());
         if !self.entries(&unshown)?.places.is_empty() {
@@ -401,17 +374,17 @@ impl OldStore {
 
     /// Its summaries, sources before the summaries condensed from them. Unreadable ones are left out, along
     /// with those condensed from them.
-    pub fn summaries(&self) -> Result<Vec<OldSummary>> {
+    pub fn summaries(&self) -> Result<Vec<SummaryRecord>> {
         let mut found = Vec::new();
         self.connection.each("SELECT * FROM summaries ORDER BY depth, id", [], |row| {
-            let Ok(Ok(summary)) = <Result<StoredSummary>>::from_row(row) else { return Ok(()) };
-            let sources = self.connection.all(
+            let Ok(Ok(stored)) = <Result<StoredSummary>>::from_row(row) else { return Ok(()) };
+            let sources: Result<Vec<Hash>> = self.connection.all(
                 "SELECT coalesce(m.lineage, s.hash) FROM summary_sources e
                    LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
                   WHERE e.summary_id = ?1 ORDER BY e.ordinal",
-                [summary.id],
+                [stored.id],
             );
-            found.extend(sources.ok().map(|sources| OldSummary { summary, sources }));
+            found.extend(sources.ok().map(|sources| SummaryRecord::of(stored.summary, &sources)));
             Ok(())
         })?;
         Ok(found)
@@ -434,7 +407,8 @@ impl OldStore {
 fn copy(pages: &mut DatabasePages, into: &Connection, cancel: &CancellationToken) -> Result<usize> {
     into.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")?;
     let mut inserts = Vec::new();
-    for (table, columns, has_ids, types) in TABLES {
+    for (table, columns, types) in TABLES {
+        let has_ids = columns.starts_with("id INTEGER PRIMARY KEY");
         into.execute_batch(&format!("CREATE TABLE {table} ({columns})"))?;
         let marks = vec!["?"; types.len()].join(", ");
         // Of two rows with one number, one is what another program left behind.
@@ -490,23 +464,6 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Stores a summary from an old database if all of its sources exist here. Returns whether it exists here
-    /// now.
-    pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
-        let summaries = SummaryWriter::new(self.connection);
-        if summaries.summary_by_hash(old.summary.hash)?.is_some() {
-            return Ok(true);
-        }
-        // A summary that its hash does not confirm is left out; the next compaction remakes it.
-        if old.summary.identity(&old.sources) != old.summary.hash {
-            return Ok(false);
-        }
-        let Some(sources) = summaries.named(old.summary.depth, &old.sources)? else { return Ok(false) };
-        let prepared = PreparedText::of(&old.summary.text);
-        let summary = old.summary.summary.clone();
-        summaries.add_summary(&NewSummary { summary, sources, prepared }).map(|_| true)
-    }
-
     /// Records what an old database records about itself, unless that is known here.
     pub fn adopt_facts(&self, facts: &HashMap<String, String>) -> Result<()> {
         // What was read of other agents' logs may be lost, and a rewritten file is rewritten.

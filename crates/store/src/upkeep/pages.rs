@@ -125,10 +125,8 @@ impl DatabasePages {
                 payload.extend(&more[4..more.len().min(4 + length - payload.len())]);
             }
         }
-        self.left = self
-            .left
-            .checked_sub(payload.len() as u64)
-            .ok_or_else(|| io::Error::other("it gives more than a file of its size holds"))?;
+        let left = self.left.checked_sub(payload.len() as u64);
+        self.left = left.ok_or_else(|| io::Error::other("it gives more than a file of its size holds"))?;
         Ok(values(&payload).map(|values| Row { id, values }))
     }
 
@@ -198,17 +196,9 @@ pub(super) fn unread(error: impl std::fmt::Display) -> Error {
 }
 
 /// Reads as many bytes as there are.
-fn read_at(mut file: &File, at: u64, bytes: &mut [u8]) -> io::Result<usize> {
+fn read_at(mut file: &File, at: u64, mut bytes: &mut [u8]) -> io::Result<usize> {
     file.seek(SeekFrom::Start(at))?;
-    let mut read = 0;
-    loop {
-        match file.read(&mut bytes[read..]) {
-            Ok(0) => return Ok(read),
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    io::copy(&mut file.take(bytes.len() as u64), &mut bytes).map(|read| read as usize)
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {

@@ -19,7 +19,7 @@ use crate::messages::codec;
 use crate::messages::entries::own_id;
 use crate::messages::sessions::is_pi_s;
 use crate::messages::stored::BY_LINEAGE;
-use crate::{Messages, Summaries, SyncedWriter, Upkeep, UpkeepWriter};
+use crate::{SyncedWriter, Upkeep, UpkeepWriter};
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
@@ -45,7 +45,7 @@ impl Upkeep<'_> {
 
     /// All messages, parents before children, renditions after their originals.
     pub(crate) fn tombstones(&self) -> Result<Vec<Tombstone>> {
-        self.connection.all(
+        self.all(
             "SELECT id, parent_id, kind, role = 'user' AS is_request, timestamp FROM messages ORDER BY height, kind = 3, id",
             [],
         )
@@ -105,11 +105,11 @@ impl Upkeep<'_> {
         let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| tombstone.id).collect();
         let mut summaries = &self.summaries_naming(&messages, tombstones)? | telling;
         for message in messages.iter().chain(&renditions) {
-            summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
+            summaries.extend(self.summaries().leaves_over(*message)?);
         }
         let mut waiting: Vec<SummaryId> = summaries.iter().copied().collect();
         while let Some(summary) = waiting.pop() {
-            let parents = Summaries::new(self.connection).parents(summary)?;
+            let parents = self.summaries().parents(summary)?;
             waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
         }
         Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
@@ -131,7 +131,7 @@ impl Upkeep<'_> {
             Purge::Text(_) => return Ok(BTreeSet::new()),
             Purge::Elsewhere(messages) => return Ok(messages.keys().copied().collect()),
         };
-        self.connection.all(sql, [value])
+        self.all(sql, [value])
     }
 
     /// Leaf summaries whose model saw one of these messages as preceding context: the last few messages, back
@@ -146,7 +146,7 @@ impl Upkeep<'_> {
         let tombstones: HashMap<MessageId, &Tombstone> =
             tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
         let leaves: Vec<(SummaryId, MessageId)> =
-            self.connection.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
+            self.all("SELECT id, first_message FROM summaries WHERE depth = 0", [])?;
         let mut found = BTreeSet::new();
         for (leaf, first) in leaves {
             let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
@@ -204,14 +204,14 @@ impl Upkeep<'_> {
             "SELECT iif({is_pi_s} AND ?2 <> 0, 0, c.id), e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
               WHERE e.message_id = ?1 AND e.kind = 1"
         );
-        let shown: Vec<(ConversationId, String)> = self.connection.all(&sql, params![id, timestamp])?;
+        let shown: Vec<(ConversationId, String)> = self.all(&sql, params![id, timestamp])?;
         Ok(shown.into_iter().map(|(scope, entry)| (scope, own_id(&entry).to_owned(), *timestamp)).collect())
     }
 
     fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
-            let (time, is_note): (i64, bool) = self.connection.one(
+            let (time, is_note): (i64, bool) = self.one(
                 "SELECT timestamp, kind = 0 AND tool_name IS 'lcm_note' FROM messages WHERE id = ?1",
                 [message],
             )?;
@@ -220,10 +220,10 @@ impl Upkeep<'_> {
                 let (from, to) = plan.times.unwrap_or((time, time));
                 plan.times = Some((from.min(time), to.max(time)));
             }
-            sessions.extend(Messages::new(self.connection).sessions_of(*message)?);
+            sessions.extend(self.messages().sessions_of(*message)?);
         }
         for id in sessions {
-            plan.sessions.push(self.connection.one("SELECT * FROM conversations WHERE id = ?1", [id])?);
+            plan.sessions.push(self.one("SELECT * FROM conversations WHERE id = ?1", [id])?);
         }
         Ok(())
     }
@@ -232,12 +232,12 @@ impl Upkeep<'_> {
     pub fn purgeable_like(&self, handle: &Handle) -> Result<Vec<MessageId>> {
         let (low, high) = handle.range();
         let sql = format!("{BY_LINEAGE} AND m.kind IN (0, 1, 2) LIMIT 2");
-        self.connection.all(&sql, named_params! {":low": low, ":high": high})
+        self.all(&sql, named_params! {":low": low, ":high": high})
     }
 
     /// The message that an entry of a session shows, if it can be purged.
     pub fn purgeable_at(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
-        self.connection.first(
+        self.first(
             "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND m.kind IN (0, 1, 2)",
             params![conversation, entry_id],
@@ -246,7 +246,7 @@ impl Upkeep<'_> {
 
     /// Pi's summaries of abandoned branches in a session: they may mention purged text.
     pub fn branch_summaries(&self, conversation: ConversationId) -> Result<Vec<(MessageId, Hash)>> {
-        self.connection.all(
+        self.all(
             "SELECT DISTINCT m.id, m.lineage FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND m.kind = 0 AND m.role = 'branchSummary'",
             [conversation],
@@ -264,21 +264,20 @@ impl UpkeepWriter<'_> {
         }
         self.unlist_files(&plan.messages)?;
         for entry in &plan.lists {
-            self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
+            self.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
         }
         self.unindex(&plan)?;
         self.drop_summaries(&plan.summaries.iter().copied().collect::<Vec<_>>())?;
         for rendition in &plan.renditions {
-            self.connection
-                .change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
-            self.connection.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
+            self.change("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition])?;
+            self.change("DELETE FROM messages WHERE id = ?1", params![rendition])?;
         }
         let mut nonces: HashMap<MessageId, Nonce> = HashMap::new();
         let elsewhere = if let Purge::Elsewhere(numbers) = purge { numbers } else { &BTreeMap::new() };
         for message in &plan.messages {
             let nonce =
                 elsewhere.get(message).map_or_else(|| self.nonce_for(*message), |nonce| Ok(*nonce))?;
-            self.connection.change(
+            self.change(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
                         first_passage = NULL, passages = 0
                   WHERE id = ?1",
@@ -289,10 +288,10 @@ impl UpkeepWriter<'_> {
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
         SyncedWriter::new(self.connection).forget(&plan.messages, &plan.lists)?;
         // Claims are named by a hash of their sources.
-        self.connection.change("DELETE FROM claims", [])?;
+        self.change("DELETE FROM claims", [])?;
         for index in ["messages_fts", "summaries_fts"] {
             // Deleted rows leave their words in the index until segments are merged.
-            self.connection.change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), [])?;
+            self.change(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), [])?;
         }
         vacuum::note(self.connection)?;
         Ok(plan)
@@ -301,10 +300,7 @@ impl UpkeepWriter<'_> {
     /// Gives placeholders the numbers that they have on another machine, where the same messages were purged too.
     pub fn renumber(&self, numbers: &HashMap<MessageId, Nonce>) -> Result<()> {
         for (message, nonce) in numbers {
-            self.connection.change(
-                "UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4",
-                params![message, nonce],
-            )?;
+            self.change("UPDATE messages SET json = ?2 WHERE id = ?1 AND kind = 4", params![message, nonce])?;
         }
         self.rebase(&self.tombstones()?, &BTreeSet::new(), numbers)
     }
@@ -318,22 +314,22 @@ impl UpkeepWriter<'_> {
             "DELETE FROM summary_sources WHERE source_id = ?1",
             "DELETE FROM summaries WHERE id = ?1",
         ] {
-            summaries.iter().try_for_each(|summary| self.connection.change(sql, [summary]))?;
+            summaries.iter().try_for_each(|summary| self.change(sql, [summary]))?;
         }
         Ok(())
     }
 
     /// The number in place of a message. One that is unreadable is not recognized again.
     fn nonce_for(&self, message: MessageId) -> Result<Nonce> {
-        let json = Messages::new(self.connection).json_of(message).unwrap_or_default();
-        let time = self.connection.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
+        let json = self.messages().json_of(message).unwrap_or_default();
+        let time = self.one("SELECT timestamp FROM messages WHERE id = ?1", [message])?;
         Ok(nonce(&json, time))
     }
 
     /// Removes the passages and the summaries from the index.
     fn unindex(&self, plan: &PurgePlan) -> Result<()> {
         for message in &plan.messages {
-            self.connection.change(
+            self.change(
                 "DELETE FROM messages_fts
                   WHERE rowid >= (SELECT first_passage FROM messages WHERE id = ?1)
                     AND rowid < (SELECT first_passage + passages FROM messages WHERE id = ?1)",
@@ -341,18 +337,17 @@ impl UpkeepWriter<'_> {
             )?;
         }
         for summary in &plan.summaries {
-            self.connection.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![summary])?;
+            self.change("DELETE FROM summaries_fts WHERE rowid = ?1", params![summary])?;
         }
         Ok(())
     }
 
     /// Clears the file lists of Pi's compactions below these messages, which may name files from them.
     fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
-        let listing: Vec<EntryId> =
-            self.connection.all("SELECT id FROM entries WHERE files IS NOT NULL", [])?;
+        let listing: Vec<EntryId> = self.all("SELECT id FROM entries WHERE files IS NOT NULL", [])?;
         for entry in listing {
             if self.is_below(entry, |message| Ok(messages.contains(&message)))? {
-                self.connection.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
+                self.change("UPDATE entries SET files = NULL WHERE id = ?1", [entry])?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::columns::Queries as _;
 use crate::messages::codec;
 use crate::messages::entries::{IS_VERSION, own_id};
 use crate::messages::sessions::is_pi_s;
-use crate::{Head, Messages, Upkeep, UpkeepWriter};
+use crate::{Head, Upkeep, UpkeepWriter};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
 use lcm_model::text::folded;
@@ -121,7 +121,7 @@ fn print(of: &[&str]) -> Print {
 impl Upkeep<'_> {
     /// The prints of all purged messages.
     pub fn purged_texts(&self) -> Result<PurgedTexts> {
-        let nonces: Vec<Vec<u8>> = self.connection.all("SELECT json FROM messages WHERE kind = 4", [])?;
+        let nonces: Vec<Vec<u8>> = self.all("SELECT json FROM messages WHERE kind = 4", [])?;
         let prints = |nonce: Vec<u8>| {
             let prints = nonce.get(RANDOM..).unwrap_or_default().chunks_exact(8);
             prints.filter_map(|print| print.try_into().ok()).collect::<Vec<Print>>()
@@ -131,7 +131,7 @@ impl Upkeep<'_> {
 
     /// The entries of another agent's session whose message was purged, their records, and which messages these were.
     pub fn purged_records(&self, conversation: ConversationId) -> Result<HashSet<String>> {
-        let entries: Vec<String> = self.connection.all(
+        let entries: Vec<String> = self.all(
             "SELECT e.entry_id FROM messages m JOIN entries e ON e.message_id = m.id
               WHERE m.kind = 4 AND e.conversation_id = ?1",
             [conversation],
@@ -149,7 +149,7 @@ impl Upkeep<'_> {
         parent: Option<MessageId>,
         timestamp: i64,
     ) -> Result<Option<Head>> {
-        self.connection.first(
+        self.first(
             &format!(
                 "SELECT m.id, m.lineage, m.height FROM messages m JOIN entries e ON e.message_id = m.id
                   WHERE m.parent_id IS :parent AND m.timestamp = :time AND :time <> 0 AND m.kind <> 3 AND e.kind = 1 AND {IS_VERSION}
@@ -169,9 +169,7 @@ impl Upkeep<'_> {
             is_pi_s()
         );
         let mut versions = PurgedVersions::default();
-        for version in
-            self.connection.all::<(String, _, _), Vec<_>>(&sql, params![timestamp, conversation])?
-        {
+        for version in self.all::<(String, _, _), Vec<_>>(&sql, params![timestamp, conversation])? {
             let own = own_id(&version.0).to_owned();
             if own.starts_with("v1-") {
                 versions.0.entry("v1-".into()).or_default().push(version.clone());
@@ -183,7 +181,7 @@ impl Upkeep<'_> {
 
     /// Whether an entry shows the placeholder of a purged message.
     pub fn shows_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
-        self.connection.one(
+        self.one(
             "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
               WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind = 4)",
             params![conversation, entry_id],
@@ -193,8 +191,7 @@ impl Upkeep<'_> {
     /// Whether any message above an entry was purged.
     pub fn is_below_purged(&self, entry: EntryId) -> Result<bool> {
         self.is_below(entry, |message| {
-            self.connection
-                .one("SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)", [message])
+            self.one("SELECT EXISTS (SELECT 1 FROM messages WHERE id = ?1 AND kind = 4)", [message])
         })
     }
 
@@ -203,7 +200,7 @@ impl Upkeep<'_> {
         let mut seen = HashSet::new();
         while let Some(id) = at.filter(|id| seen.insert(*id)) {
             let (parent, message): (_, Option<MessageId>) =
-                self.connection.one("SELECT parent_id, message_id FROM entries WHERE id = ?1", [id])?;
+                self.one("SELECT parent_id, message_id FROM entries WHERE id = ?1", [id])?;
             if message.map_or(Ok(false), &is_it)? {
                 return Ok(true);
             }
@@ -219,10 +216,10 @@ impl UpkeepWriter<'_> {
         let (parent, lineage, height) =
             above.map_or((None, Hash::ROOT, 0), |(id, lineage, height)| (Some(id), lineage, height + 1));
         let lineage = lineage.purged(nonce);
-        if let Some(id) = Messages::new(self.connection).message_by_lineage(lineage)? {
+        if let Some(id) = self.messages().message_by_lineage(lineage)? {
             return Ok((id, lineage, height));
         }
-        let id = self.connection.insert(
+        let id = self.insert(
             "INSERT INTO messages (lineage, parent_id, height, kind, role, tokens, timestamp, json, codec, bytes, passages)
              VALUES (?1, ?2, ?3, 4, 'purged', 0, ?4, ?5, ?6, 0, 0)",
             params![lineage, parent, height, timestamp, nonce, codec::PURGED],

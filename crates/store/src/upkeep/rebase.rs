@@ -147,10 +147,9 @@ impl UpkeepWriter<'_> {
             let before: Vec<Hash> = (rows.iter().zip(&new))
                 .map(|(row, new)| known.get(row).map_or(*new, |(old, _)| *old))
                 .collect();
-            let hash = self
-                .summaries()
-                .summary(SummaryId(id))
-                .map(|summary| (summary.identity(&before) == old).then(|| summary.identity(&new)));
+            let summary = self.summaries().summary(SummaryId(id));
+            let hash =
+                summary.map(|summary| (summary.identity(&before) == old).then(|| summary.identity(&new)));
             // Drop a summary whose old hash did not match: the doctor would reject it.
             let Ok(Some(hash)) = hash else {
                 broken.insert(id);

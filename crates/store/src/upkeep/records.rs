@@ -126,11 +126,8 @@ impl Upkeep<'_> {
                 let json = self.messages().json_of(*message).unwrap_or_default();
                 let above: Option<MessageId> =
                     self.one("SELECT parent_id FROM messages WHERE id = ?1", [message])?;
-                sessions.entry(session).or_default().add(
-                    &Message::parse(&json),
-                    &entry,
-                    [Some(*message), above],
-                );
+                let links = sessions.entry(session).or_default();
+                links.add(&Message::parse(&json), &entry, [Some(*message), above]);
             }
         }
         for (session, links) in sessions {

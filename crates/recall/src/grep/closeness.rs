@@ -97,18 +97,11 @@ impl<'a> Lens<'a> {
     }
 
     fn as_it_stands(&self, passage: &str) -> f64 {
-        let query = self.query;
+        let Query { phrase, whole, .. } = self.query;
         let lower = passage.to_lowercase();
         let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
-        let mut gain = 1.0;
-        if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase)
-        {
-            gain *= AS_IT_STANDS;
-        }
-        if lower.contains(&query.whole) {
-            gain *= AS_IT_STANDS;
-        }
-        gain
+        let has_all = !phrase.is_empty() && plain.windows(phrase.len()).any(|window| window == *phrase);
+        AS_IT_STANDS.powi(i32::from(has_all) + i32::from(lower.contains(whole)))
     }
 
     /// The best share of the query within a few words.

@@ -67,7 +67,9 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let mut page = ResultPage::default();
     let (is_of_summaries, beyond) = start(search)?;
     if !is_of_summaries && search.question.kinds != Kinds::Summaries {
-        messages(search, &regex, beyond.map(MessageId), &mut page)?;
+        let found = |id, snippet| found(search, &mut page, id, snippet);
+        let stop = each(search, &regex, beyond.map(MessageId), found)?;
+        page.stop(search, stop)?;
     }
     if search.takes_summaries() && page.findings.next.is_none() {
         let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
@@ -92,16 +94,6 @@ fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
         ("m" | "s", Ok(row)) => Ok((kind == "s", Some(row))),
         _ => Err(search.foreign_cursor()),
     }
-}
-
-fn messages(
-    search: &Search<'_>,
-    regex: &Regex,
-    beyond: Option<MessageId>,
-    page: &mut ResultPage,
-) -> Result<()> {
-    let stop = each(search, regex, beyond, |id, snippet| found(search, page, id, snippet))?;
-    page.stop(search, stop)
 }
 
 /// All messages that match, if there is time to look.

@@ -10,7 +10,7 @@ use super::Request;
 use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
-use super::passes::{self, Fallback, Material, tokens_of};
+use super::passes::{self, Chunk, Fallback, Material, tokens_of};
 use lcm_model::config::Settings;
 use lcm_model::dag::{Piece, Span, Visible};
 use lcm_model::ids::{Hash, SummaryId};
@@ -183,9 +183,9 @@ impl<'a> CompactionPlan<'a> {
         let by = extract_over(branch, &chunk).and_then(|extract| self.writers.get(&extract).cloned());
         let before = orientation(&branch.visible()[..chunk.start]);
         let (place, recent) = (chunk.start, chunk.start >= recent);
-        let chunk = branch.visible()[chunk].to_vec();
-        let hash = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-        (hash, Material::Messages { chunk, place, before, recent, by }, otherwise)
+        let messages = branch.visible()[chunk].to_vec();
+        let hash = Hash::of(messages.iter().map(|visible| visible.seen.hash.0.as_slice()));
+        (hash, Material::Messages(Chunk { messages, place, before, recent, by }), otherwise)
     }
 
     /// The condensed summaries of `groups`, except those that were tried.

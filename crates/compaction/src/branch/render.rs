@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
 use super::super::passes::tokens_of;
-use super::super::{LEAST_ESTIMATE, Session, calibration, state};
+use super::super::{LEAST_ESTIMATE, Session, calibration};
 use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
-use lcm_model::{CompactionDetails, State, SummaryRecord};
+use lcm_model::{CompactionDetails, SummaryRecord};
 use lcm_store::{Batch, View};
 
 /// The title of a compaction's block.
@@ -63,8 +63,7 @@ impl Branch {
         if self.tokens_of(&self.forest.frontier_summaries()) > 2 * budget {
             return false;
         }
-        let shown = self.shown(&self.forest.frontier());
-        self.block_of(HISTORY, &shown, None, budget).fits()
+        self.block_of(HISTORY, &self.forest.frontier(), None, budget).fits()
     }
 
     /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
@@ -95,8 +94,7 @@ impl Branch {
             if self.tokens_of(&ids) > budget + budget / CERTAINLY {
                 continue;
             }
-            let shown = self.shown(&opened);
-            if self.block_of(title, &shown, focus, budget).is_whole() {
+            if self.block_of(title, &opened, focus, budget).is_whole() {
                 pieces = opened;
             }
         }
@@ -123,8 +121,7 @@ impl Branch {
 
     /// The block with `title`, and with `focus`, the answer to the user's question.
     pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
-        let shown = self.shown(&self.pieces());
-        self.block_of(title, &shown, focus, budget).render()
+        self.block_of(title, &self.pieces(), focus, budget).render()
     }
 
     /// What only the session file contains: the summaries that no earlier entry carries, and the span.
@@ -156,23 +153,6 @@ impl Branch {
         Some(SummaryRecord { summary: summary.summary.clone(), sources })
     }
 
-    fn shown(&self, pieces: &[Piece]) -> Vec<ShownSummary> {
-        let shown = |piece: &Piece| {
-            let Piece::Summary(id, span) = piece else { return None };
-            let summary = self.summary(*id)?;
-            Some(ShownSummary {
-                hash: summary.hash,
-                depth: summary.depth,
-                degraded: summary.state == State::Degraded,
-                text: state::split(&summary.text).0,
-                span: span.clone(),
-                from_time: summary.from_time,
-                to_time: summary.to_time,
-            })
-        };
-        pieces.iter().filter_map(shown).collect()
-    }
-
     /// The number of purged messages in the described part.
     fn purged(&self) -> usize {
         let visible = self.visible();
@@ -187,11 +167,15 @@ impl Branch {
     fn block_of<'a>(
         &'a self,
         title: &'a str,
-        frontier: &'a [ShownSummary],
+        pieces: &[Piece],
         focus: Option<&'a str>,
         budget: usize,
     ) -> Block<'a> {
         let (summaries, depth) = self.forest.totals();
+        let shown = |piece: &Piece| {
+            let Piece::Summary(id, span) = piece else { return None };
+            Some(ShownSummary { stored: self.summary(*id)?, span: span.clone() })
+        };
         Block {
             title,
             stored: self.said,
@@ -199,7 +183,7 @@ impl Branch {
             depth,
             messages: self.before,
             purged: self.purged(),
-            frontier,
+            frontier: pieces.iter().filter_map(shown).collect(),
             focus,
             notes: self.notes.list(),
             standing: &self.standing,

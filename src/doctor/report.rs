@@ -61,17 +61,3 @@ impl Check {
         }
     }
 }
-
-/// The results of all checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The checks, in the order in which they ran.
-    pub checks: Vec<Check>,
-}
-
-impl Report {
-    /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
-        self.checks.iter().all(Check::is_sound)
-    }
-}

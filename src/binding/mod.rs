@@ -384,12 +384,11 @@ fn tool_result(blocks: Vec<Block>) -> Value {
 }
 
 fn answer<T: Serialize>(result: error::Result<T>) -> String {
-    match result {
-        Ok(value) => json!({"ok": value}).to_string(),
-        Err(error) => {
-            json!({"error": {"code": error.code().as_str(), "message": error.to_string()}}).to_string()
-        }
-    }
+    let answer = match result {
+        Ok(value) => json!({"ok": value}),
+        Err(error) => commands::failure(&error),
+    };
+    answer.to_string()
 }
 
 /// Rust reports a panic on stderr, which is Pi's screen. The caller gets a rejected promise instead.

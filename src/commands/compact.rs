@@ -41,7 +41,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         Some(leaf) => {
             let (conversation, memory) = (scope.conversation, Arc::default());
             let session = Session { store, conversation, memory, settings, can_recall: true };
-            forecast(session, leaf, asked.live.window(), asked.live.model.as_deref()).await?
+            forecast(session, leaf, asked.request.live.window(), asked.request.live.model.as_deref()).await?
         }
         None => None,
     };
@@ -55,19 +55,18 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
             settings.min_messages_for_compaction
         )));
     }
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = forecast;
+    Ok(planned(&forecast, &asked.request.summarizers, asked.request.columns))
+}
+
+fn planned(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> Answer {
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
     let json = json!({
         "kept": {"messages": kept.0, "tokens": kept.1},
         "covered": {"messages": covered.0, "tokens": covered.1},
         "ready": {"summaries": ready.0, "messages": ready.1},
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
-        "condensed": condensed, "healed": healed, "budget": budget, "models": asked.summarizers,
+        "condensed": condensed, "healed": healed, "budget": budget, "models": models,
     });
-    Ok(Answer::new(render(&forecast, asked.summarizers, asked.columns), json))
-}
-
-fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> String {
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
     let row = |name: &str, value: String| format!("\n{name:<10} {}", hanging(&value, 11, columns));
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
@@ -91,5 +90,6 @@ fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) ->
     }
     out += &row("show", format!("a block of at most {} tokens", grouped(budget)));
     let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();
-    out + &row("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") })
+    out += &row("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") });
+    Answer::new(out, json)
 }

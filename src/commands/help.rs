@@ -45,7 +45,8 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(of(command(name)?));
     }
     let (database, place) = database(asked.store());
-    let line = |it: &Command| format!("/lcm {:<9} {}\n", it.name, hanging(it.help, 15, asked.columns));
+    let line =
+        |it: &Command| format!("/lcm {:<9} {}\n", it.name, hanging(it.help, 15, asked.request.columns));
     let lines: String = COMMANDS.iter().map(line).collect();
     let text = format!(
         "{lines}\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.\n\

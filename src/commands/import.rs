@@ -42,7 +42,7 @@ pub(crate) const COMMAND: Command = Command {
     ],
     arguments: &[(ALL, "every project's sessions"), (STOP, "stop the running import")],
     is_long: true,
-    answer: |asked| Box::pin(asked.importer.answer(asked.home, asked.folders, &asked.rest)),
+    answer: |asked| Box::pin(asked.importer.answer(asked.home, &asked.request.folders, &asked.rest)),
 };
 
 /// The options of `/lcm import`.
@@ -84,11 +84,6 @@ impl Drop for Running<'_> {
     }
 }
 
-enum ImportRequest {
-    Import(Source),
-    Stop,
-}
-
 impl Importer {
     /// Answers `/lcm import <line>`.
     #[cfg(test)]
@@ -101,17 +96,14 @@ impl Importer {
     /// # Errors
     /// A message for the user.
     async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
-        let source = match read(rest)? {
-            ImportRequest::Import(source) => source,
-            ImportRequest::Stop => {
-                return Ok(Answer::sentence(match &*lock(&self.cancel) {
-                    Some(cancel) => {
-                        cancel.cancel();
-                        "The import is stopping."
-                    }
-                    None => "No import is running.",
-                }));
-            }
+        let Some(source) = read(rest)? else {
+            return Ok(Answer::sentence(match &*lock(&self.cancel) {
+                Some(cancel) => {
+                    cancel.cancel();
+                    "The import is stopping."
+                }
+                None => "No import is running.",
+            }));
         };
         let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
         let running = self.begin().await;
@@ -197,7 +189,8 @@ fn agents(name: &str) -> Result<Vec<&'static Agent>> {
     if name == EACH { Ok(all_agents()) } else { Ok(vec![agent(name)?]) }
 }
 
-fn read(rest: &Rest) -> Result<ImportRequest> {
+/// What to import; `None` to stop.
+fn read(rest: &Rest) -> Result<Option<Source>> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
     match (given.as_slice(), rest.text.as_str()) {
@@ -207,12 +200,12 @@ fn read(rest: &Rest) -> Result<ImportRequest> {
                 return Err(Error::invalid("--from all takes no path: name the agent whose logs are there"));
             }
             let everything = !flags.is_empty();
-            Ok(ImportRequest::Import(Source::Agents { agents, path, everything, since: None }))
+            Ok(Some(Source::Agents { agents, path, everything, since: None }))
         }
-        ([], "") => Ok(ImportRequest::Import(Source::Project)),
-        ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
-        ([STOP], "") => Ok(ImportRequest::Stop),
-        ([], text) if !text.starts_with("--") => Ok(ImportRequest::Import(Source::Path(args::path(text)))),
+        ([], "") => Ok(Some(Source::Project)),
+        ([ALL], "") => Ok(Some(Source::Everything)),
+        ([STOP], "") => Ok(None),
+        ([], text) if !text.starts_with("--") => Ok(Some(Source::Path(args::path(text)))),
         ([], text) => Err(args::foreign(COMMAND.name, text, &OPTIONS)),
         ([option, others @ ..], text) => {
             let other = one_line(others.first().unwrap_or(&text), 40);

@@ -49,7 +49,7 @@ pub(super) const COMMAND: Command = Command {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let (wish, line) = wish(asked);
     let what = wish.to_string();
-    let found = find(asked.store(), asked.scope, &wish, asked.live.shown_from.clone()).await?;
+    let found = find(asked.store(), asked.scope, &wish, asked.request.live.shown_from.clone()).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
         let end = answer.text.find('\n').unwrap_or(answer.text.len());

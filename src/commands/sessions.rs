@@ -58,7 +58,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         ids.into_iter().map(|id| session(view, id, id == current)).collect::<Result<Vec<_>>>()
     };
     let sessions = asked.store().read(all).await?;
-    Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
+    Ok(Answer::new(render(&sessions, asked.request.columns, asked.manner), json!({"sessions": sessions})))
 }
 
 pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {

@@ -56,11 +56,11 @@ const MILLION: f64 = 1_000_000.0;
 
 /// Simulates the sessions in files and folders, by default those of this project.
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (mut paths, usual) = (asked.rest.paths()?, &asked.folders.session_dir);
+    let (mut paths, usual) = (asked.rest.paths()?, &asked.request.folders.session_dir);
     if asked.rest.has(SESSION) {
         paths.push(file(asked).await?);
     }
-    let (settings, columns) = (asked.settings.clone(), asked.columns);
+    let (settings, columns) = (asked.settings.clone(), asked.request.columns);
     let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
         [] => format!(

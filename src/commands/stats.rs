@@ -40,7 +40,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let stats = Stats::read(asked).await?;
     let row = |(name, value): (&str, String)| {
-        format!("{name:<NAMES$} {}", hanging(&value, NAMES + 1, asked.columns))
+        format!("{name:<NAMES$} {}", hanging(&value, NAMES + 1, asked.request.columns))
     };
     let rows: Vec<String> = stats.rows(asked).into_iter().map(row).collect();
     Ok(Answer::new(rows.join("\n"), stats.json(asked)))
@@ -70,7 +70,7 @@ impl Stats {
         let bytes = store.bytes().await?;
         let is_all = !asked.manner.is_shell || bytes <= LONG || asked.rest.has(FULL);
         let long = if is_all { Some(long(asked).await?) } else { None };
-        let requests = Bill::of(asked.doing, asked.live);
+        let requests = Bill::of(asked.doing, &asked.request.live);
         let read = move |view: &View<'_>| {
             let (summaries, messages) = (view.summaries(), view.messages());
             Ok(Self {

@@ -118,7 +118,7 @@ fn by_settings(settings: &Settings) -> Options {
 }
 
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
-    asked.sources.check()?;
+    asked.request.sources.check()?;
     let mut options = by_settings(asked.settings);
     let named = asked.rest.only().map_err(|error| match asked.rest.text.contains("--project") {
         true => Error::invalid(format!("in Pi, {NAME} names the project: /lcm sync TARGET {NAME} ADDRESS")),

@@ -31,7 +31,7 @@ pub struct Home {
 }
 
 /// The folders where Pi keeps its sessions.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Folders {
     /// The folder of this project's sessions; some users have one for all projects.

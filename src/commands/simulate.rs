@@ -36,11 +36,11 @@ pub(crate) const COMMAND: Command = Command {
 
 /// Models whose prices are known without Pi, with those of the small model that summarizes, in dollars per million
 /// tokens: input, output, cache read, cache write.
-const KNOWN: [(&str, usize, [f64; 4], [f64; 4]); 4] = [
-    ("claude-opus-5.5", 1_000_000, [4.0, 20.0, 0.2, 5.0], [0.1, 0.5, 0.01, 0.125]),
-    ("claude-fable-5.2", 1_000_000, [8.0, 40.0, 0.2, 10.0], [0.1, 0.5, 0.01, 0.125]),
-    ("gpt-6.2-sol", 272_000, [2.0, 10.0, 0.1, 2.5], [0.1, 0.5, 0.01, 0.125]),
-    ("gemini-4", 1_048_576, [2.0, 10.0, 0.1, 0.0], [0.3, 2.5, 0.03, 0.0]),
+const KNOWN: [PricedModel; 4] = [
+    ("claude-opus-5.5", 1_000_000, cost([4.0, 20.0, 0.2, 5.0]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("claude-fable-5.2", 1_000_000, cost([8.0, 40.0, 0.2, 10.0]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("gpt-6.2-sol", 272_000, cost([2.0, 10.0, 0.1, 2.5]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("gemini-4", 1_048_576, cost([2.0, 10.0, 0.1, 0.0]), cost([0.3, 2.5, 0.03, 0.0])),
 ];
 /// The window of a model that the session does not tell.
 const WINDOW: usize = 200_000;
@@ -89,7 +89,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         if rows.is_empty() {
             return Err(nothing);
         }
-        Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum(&rows)})))
+        let (requests, [alone, tuned, ours]) = sum(&rows);
+        let sum = json!({"requests": requests, "alone": alone, "tuned": tuned, "ours": ours});
+        Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum})))
     })
     .await
 }
@@ -107,16 +109,15 @@ type PricedModel = (&'static str, usize, Cost, Cost);
 
 fn known(name: &str) -> Result<PricedModel> {
     let wanted = name.rsplit('/').next().unwrap_or(name).replace('-', ".");
-    let found = KNOWN.iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
-    let (name, window, of, small) = found.ok_or_else(|| {
+    let found = KNOWN.into_iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
+    found.ok_or_else(|| {
         let names: Vec<&str> = KNOWN.iter().map(|(name, ..)| *name).collect();
         let name = one_line(name, 60);
         Error::invalid(format!("the prices of {name} are not known here: choose one of {}", names.join(", ")))
-    })?;
-    Ok((name, *window, cost(*of), cost(*small)))
+    })
 }
 
-fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
+const fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
     Cost { input, output, cache_read, cache_write }
 }
 
@@ -348,12 +349,11 @@ fn branch(entries: &[Value]) -> Vec<&Value> {
     path
 }
 
-fn sum(rows: &[SimulatedSession]) -> Value {
-    let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
-    json!({
-        "requests": rows.iter().map(|row| row.requests).sum::<usize>(),
-        "alone": of(|row| row.alone), "tuned": of(|row| row.tuned), "ours": of(|row| row.ours),
-    })
+/// The number of requests, and what they cost with Pi alone, with Pi tuned and with this extension.
+fn sum(rows: &[SimulatedSession]) -> (usize, [f64; 3]) {
+    let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum();
+    let requests = rows.iter().map(|row| row.requests).sum();
+    (requests, [of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours)])
 }
 
 fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
@@ -362,13 +362,11 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
     );
     for row in rows {
-        out += &line(&row.minute, row.requests, row.alone, row.tuned, row.ours, row.folds);
+        out += &line(&row.minute, row.requests, [row.alone, row.tuned, row.ours], row.folds);
     }
     if rows.len() > 1 {
-        let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
-        let (requests, folds) =
-            (rows.iter().map(|row| row.requests).sum(), rows.iter().map(|row| row.folds).sum());
-        out += &line("total", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);
+        let (requests, costs) = sum(rows);
+        out += &line("total", requests, costs, rows.iter().map(|row| row.folds).sum());
     }
     let longest = rows.iter().max_by_key(|row| row.requests);
     if let Some(row) = longest {
@@ -406,7 +404,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     out
 }
 
-fn line(name: &str, requests: usize, alone: f64, tuned: f64, ours: f64, folds: usize) -> String {
+fn line(name: &str, requests: usize, [alone, tuned, ours]: [f64; 3], folds: usize) -> String {
     let share = if alone > 0.0 { format!(" ({:.0} %)", 100.0 * ours / alone) } else { String::new() };
     format!(
         "{name:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {folds:>5}\n",

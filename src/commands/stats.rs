@@ -11,7 +11,7 @@ use super::{Answer, Command, CommandContext, Doing};
 use lcm_model::error::Result;
 use lcm_model::text::{count, grouped, megabytes};
 use lcm_recall::describe::{BranchTokens, Overview};
-use lcm_store::{DepthCount, Place, Sizes, Store, Totals, View};
+use lcm_store::{DepthCount, Sizes, Store, Totals, View};
 
 /// Columns for the rows' names.
 const NAMES: usize = 15;
@@ -233,7 +233,7 @@ fn parts(sizes: &Sizes, has_summaries: bool) -> String {
 /// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
 pub async fn size_warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
     let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
-    let Place::File(path) = store.place() else { return Ok(None) };
+    let Some(path) = store.place() else { return Ok(None) };
     if bytes <= budget {
         return Ok(None);
     }

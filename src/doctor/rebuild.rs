@@ -20,9 +20,7 @@ use lcm_model::files::temporary::Temporary;
 use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::tasks::blocking;
-use lcm_store::{
-    Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, joinable, project_of, replace,
-};
+use lcm_store::{Batch, OldStore, PurgedEntries, Store, View, backup_name, joinable, project_of, replace};
 
 /// What was rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -57,7 +55,7 @@ pub async fn rebuild(
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<Rebuilt> {
-    let Place::File(own) = home.store.place().clone() else {
+    let Some(own) = home.store.place().map(ToOwned::to_owned) else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to rebuild"));
     };
     home.store.close().await;

@@ -11,7 +11,6 @@ use lcm_model::config::{PiCompaction, Settings};
 use lcm_model::error::Result;
 use lcm_model::locks::lock;
 use lcm_model::log::Field;
-use lcm_store::Place;
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
 /// `sources`.
@@ -98,7 +97,7 @@ impl Engine {
     /// A message for the user. If the import fails, the sync is done nevertheless.
     pub async fn catch_up(&self, folders: &str) -> Result<()> {
         let settings = self.settings();
-        if *self.home.store.place() == Place::Memory {
+        if self.home.store.place().is_none() {
             return Ok(());
         }
         let imported = match settings.also_read.as_slice() {

@@ -34,7 +34,7 @@ use lcm_model::text;
 use lcm_recall::Scope;
 use lcm_store::branch::Memory;
 use lcm_store::tasks::blocking;
-use lcm_store::{Place, Store, Totals, View, project_of, real_path};
+use lcm_store::{Store, Totals, View, project_of, real_path};
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -304,10 +304,7 @@ pub fn load_settings(sources: &str) -> Result<config::Loaded> {
 }
 
 fn log_beside(store: &Store, settings: &Settings) -> Log {
-    let log = match store.place() {
-        Place::File(database) => Log::at(database.with_extension("log")),
-        Place::Memory => Log::default(),
-    };
+    let log = store.place().map(|database| Log::at(database.with_extension("log"))).unwrap_or_default();
     log.switch(settings.debug_mode);
     log
 }

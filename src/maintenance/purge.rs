@@ -11,7 +11,7 @@ use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_local};
 use lcm_model::{Needles, agent_of_session};
 use lcm_recall::Scope;
-use lcm_store::{Place, Purge, PurgePlan, Store, View};
+use lcm_store::{Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]
@@ -48,15 +48,6 @@ pub enum Wish {
     Named(String),
     /// Whatever holds this text.
     Text(String),
-}
-
-impl std::fmt::Display for Wish {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Named(what) => f.write_str(what),
-            Self::Text(text) => write!(f, "--text \"{text}\""),
-        }
-    }
 }
 
 /// The fewest characters of a session's id that name it.
@@ -96,7 +87,7 @@ pub async fn find(
     wish: &Wish,
     shown_from: Option<String>,
 ) -> Result<PurgePreview> {
-    let (open, wish, place) = (scope.clone(), wish.clone(), store.place().clone());
+    let (open, wish, place) = (scope.clone(), wish.clone(), store.place().map(Path::to_owned));
     let look = move |view: &View<'_>| {
         let purge = resolve(view, &open, &wish)?;
         let plan = view.upkeep().purge_plan(&purge)?;
@@ -105,11 +96,11 @@ pub async fn find(
             Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
             Purge::Session(_) | Purge::Before(_) | Purge::Elsewhere(_) => Needles::of([]),
         };
-        let still = still(view, &open, shown_from.as_deref(), &purge, &needles, &plan, &place)?;
+        let still = still(view, &open, shown_from.as_deref(), &purge, &needles, &plan, place.as_deref())?;
         if plan.is_empty() {
-            let what = match purge {
-                Purge::Text(_) => "nothing stored holds this text".to_owned(),
-                _ => format!("no message is stored from {wish}"),
+            let what = match wish {
+                Wish::Text(_) => "nothing stored holds this text".to_owned(),
+                Wish::Named(what) => format!("no message is stored from {what}"),
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
@@ -127,9 +118,10 @@ pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result
     let asked = purge.clone();
     let plan = store.write(move |batch| batch.upkeep().purge(&asked)).await?;
     // Remaining messages may have other ids now.
-    let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
-    let look =
-        move |view: &View<'_>| still(view, &scope, shown_from.as_deref(), &purge, &needles, &removed, &place);
+    let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().map(Path::to_owned));
+    let look = move |view: &View<'_>| {
+        still(view, &scope, shown_from.as_deref(), &purge, &needles, &removed, place.as_deref())
+    };
     let still = store.read(look).await;
     let complete = store.vacuum().await;
     Ok(Removed { plan, still: still.unwrap_or(before), complete })
@@ -207,11 +199,11 @@ fn still(
     purge: &Purge,
     needles: &Needles,
     plan: &PurgePlan,
-    database: &Place,
+    database: Option<&Path>,
 ) -> Result<Still> {
     let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
     let mut still = Still { also, synced, ..Still::default() };
-    if let (Purge::Text(_), Place::File(database)) = (purge, database) {
+    if let (Purge::Text(_), Some(database)) = (purge, database) {
         still.files = telling_files(database, needles);
     }
     if let Some(leaf) = &scope.leaf {
@@ -242,7 +234,7 @@ fn still(
     }
     let mut backups: Vec<PathBuf> =
         view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
-    if let Place::File(database) = database {
+    if let Some(database) = database {
         for path in other_files(database) {
             if !backups.contains(&path) {
                 backups.push(path);

@@ -14,6 +14,7 @@ use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::text::{local_minute, now};
+use lcm_store::tasks::go_on;
 use lcm_store::{StoredSession, View};
 
 /// The placeholder for the data, which the template contains once.
@@ -90,7 +91,7 @@ fn write_session(
     output.push(&element("session", Some(number), &facts.to_string()))?;
     let mut blocks = Blocks { output, number, kind: "summaries", items: Vec::new(), bytes: 0 };
     for id in &outline.summaries {
-        of.check()?;
+        go_on(&of.cancel)?;
         outline.summary(view, *id)?.map_or(Ok(()), |summary| blocks.push(summary))?;
     }
     blocks.flush()?;

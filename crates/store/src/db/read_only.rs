@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
+use super::connection::{self, Opened, open_alone, open_unchanged, project_in};
 use super::opening::set_aside;
 use super::project::name_of;
 use super::trouble::{is_of_the_disk, is_out_of_reach};
@@ -83,13 +83,13 @@ impl Store {
         opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
     ) -> Result<ReadOnly> {
         let (connection, project) = look(path, &opens)?;
-        let store = Self::of_reader(Place::File(path.to_owned()), connection, Box::new(opens));
+        let store = Self::of_reader(Some(path.to_owned()), connection, Box::new(opens));
         Ok(ReadOnly { store, project })
     }
 
     /// Records in this read-only database where a backup was written, if that is possible.
     pub fn note_backup_apart(&self, backup: &Path) {
-        let Place::File(path) = self.place() else { return };
+        let Some(path) = self.place() else { return };
         let note = || {
             let mut connection = connection::open_patiently(path).ok()?;
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
@@ -119,7 +119,7 @@ pub(crate) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened> {
     places(dir, project).into_iter().rev().filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
         let (connection, found) = look(&path, open).ok()?;
-        (found == project).then(|| Opened { connection, place: Place::File(path), notice: None })
+        (found == project).then(|| Opened { connection, place: Some(path), notice: None })
     })
 }
 

@@ -175,7 +175,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "operation: number, request: string, pi: (call: string) => Promise<string>")]
     pub async fn compact(&self, operation: u32, request: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi { call: pi })).await))
     }
 
     /// Summarizes in advance, while the agent works, what the next fold or compaction will need, and resolves
@@ -183,7 +183,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
     pub async fn prepare(&self, request: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.prepare(&request, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.prepare(&request, Arc::new(Pi { call: pi })).await))
     }
 
     /// Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
@@ -232,7 +232,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "operation: number, left: string, pi: (call: string) => Promise<string>")]
     pub async fn summarize_left(&self, operation: u32, left: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi { call: pi })).await))
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and

@@ -85,17 +85,11 @@ impl Drop for Running<'_> {
 }
 
 impl Importer {
-    /// Answers `/lcm import <line>`.
-    #[cfg(test)]
-    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
-        self.answer(home, folders, &Rest::typed(&COMMAND, line)?).await
-    }
-
     /// Answers when everything is done.
     ///
     /// # Errors
     /// A message for the user.
-    async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
+    pub(crate) async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
         let Some(source) = read(rest)? else {
             return Ok(Answer::sentence(match &*lock(&self.cancel) {
                 Some(cancel) => {

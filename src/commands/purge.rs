@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::maintenance::purge::{Removed, Still, Wish, find, remove};
+use crate::maintenance::purge::{Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{count, folded, grouped, in_line, local_minute, local_span, one_line, timestamp};
 use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
@@ -64,7 +64,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
-    let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
+    let (plan, still, complete) = remove(asked.store(), asked.scope, found).await?;
     Ok(answer(&what, &plan, &still, Some(complete)))
 }
 

@@ -12,7 +12,7 @@ use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
 use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso, timestamp};
-use lcm_model::tokens;
+use lcm_model::tokens::estimate;
 use lcm_model::{Message, Part, Role, Usage, read_json};
 use lcm_store::tasks::blocking;
 
@@ -179,9 +179,12 @@ impl SimulatedSession {
     fn of(file: &Path, text: &str, known: Option<PricedModel>, settings: &Settings) -> Option<Self> {
         let recording = Recording::of(text);
         recording.requests.first()?;
+        let largest = recording.requests.iter().map(|request| request.prompt).max();
         let (model, window, cost, small) = match known {
             Some((name, window, cost, small)) => (name.to_owned(), window, cost, Some(small)),
-            None => (recording.model.clone(), WINDOW.max(recording.largest()), recording.prices(), None),
+            None => {
+                (recording.model.clone(), WINDOW.max(largest.unwrap_or_default()), recording.prices(), None)
+            }
         };
         let live = Live {
             context_window: Some(window),
@@ -241,7 +244,7 @@ impl Recording {
             match kind {
                 "compaction" => is_compacted = true,
                 "custom_message" | "branch_summary" => {
-                    said += size(entry["content"].as_str().unwrap_or_default());
+                    said += estimate(entry["content"].as_str().unwrap_or_default());
                 }
                 "message" => {
                     let message = Message::parse(&entry["message"].to_string());
@@ -259,7 +262,7 @@ impl Recording {
                                 _ => last.is_some_and(|last| usage.cache_read < last.prompt / 2),
                             };
                             let thinking = message.parts.iter().map(|part| match part {
-                                Part::Thinking(text) => size(text),
+                                Part::Thinking(text) => estimate(text),
                                 _ => 0,
                             });
                             out.requests.push(RecordedRequest {
@@ -321,14 +324,6 @@ impl Recording {
         let input = if input > 0.0 { input } else { write };
         cost([input, output, read, write])
     }
-
-    fn largest(&self) -> usize {
-        self.requests.iter().map(|request| request.prompt).max().unwrap_or_default()
-    }
-}
-
-fn size(text: &str) -> usize {
-    tokens::estimate(text)
 }
 
 /// The entries from the first to the last one; all of them in a file without ids.
@@ -368,8 +363,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         let (requests, costs) = sum(rows);
         out += &line("total", requests, costs, rows.iter().map(|row| row.folds).sum());
     }
-    let longest = rows.iter().max_by_key(|row| row.requests);
-    if let Some(row) = longest {
+    if let Some(row) = rows.iter().max_by_key(|row| row.requests) {
         // Blocks may be two columns wide.
         let width = columns.map_or(PLOT, |columns| PLOT.min(columns.saturating_sub(20) / 2).max(10));
         let most = row.sizes.iter().map(|(alone, ours)| *alone.max(ours)).max().unwrap_or(1);

@@ -67,14 +67,9 @@ pub struct PurgePreview {
     pub still: Still,
 }
 
-/// What was removed.
-pub struct Removed {
-    pub plan: PurgePlan,
-    /// Where it remains.
-    pub still: Still,
-    /// Whether nothing is left in the file and its log; an error says why that could not be ensured.
-    pub complete: Result<bool>,
-}
+/// What was removed, where it remains, and whether nothing is left in the file and its log; an error says why that could not be
+/// ensured.
+pub type Removed = (PurgePlan, Still, Result<bool>);
 
 /// Resolves `wish`, seen from `scope`, where Pi shows what is `shown_from` an entry on raw. Changes nothing.
 ///
@@ -124,7 +119,7 @@ pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result
     };
     let still = store.read(look).await;
     let complete = store.vacuum().await;
-    Ok(Removed { plan, still: still.unwrap_or(before), complete })
+    Ok((plan, still.unwrap_or(before), complete))
 }
 
 /// Resolves `wish`, seen from `scope`.
@@ -211,10 +206,7 @@ fn still(
         still.notes = notes.list().iter().map(|note| note.number).collect();
         let branch = view.messages().branch(scope.conversation, leaf)?;
         let raw = branch.iter().position(|entry| Some(entry.entry_id.as_str()) == shown_from).unwrap_or(0);
-        let is_purged = |entry: &BranchEntry| match &entry.step {
-            Step::Message(message) => plan.messages.contains(&message.id),
-            _ => false,
-        };
+        let is_purged = |entry: &BranchEntry| matches!(&entry.step, Step::Message(message) if plan.messages.contains(&message.id));
         still.in_this_session = branch[raw..].iter().any(is_purged);
         still.in_block = branch[..raw].iter().any(is_purged);
     }

@@ -155,10 +155,7 @@ fn tool(mut spec: Value) -> Tool {
 impl<H: Histories> Server<H> {
     async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
         let _slot = self.slots.acquire().await.ok();
-        let roots = match self.histories.follow_roots() {
-            true => self.roots.of(context).await,
-            false => Vec::new(),
-        };
+        let roots = if self.histories.follow_roots() { self.roots.of(context).await } else { Vec::new() };
         let (store, scope) = self.histories.open(&roots, &context.ct).await?;
         let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
         store.close().await;

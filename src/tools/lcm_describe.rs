@@ -147,10 +147,8 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
 fn session(view: &View<'_>, id: ConversationId) -> Result<String> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
-    let headline = match first_request {
-        Some(request) => view.messages().parsed(request)?.headline(HEADLINE),
-        None => String::new(),
-    };
+    let request = first_request.map(|request| view.messages().parsed(request)).transpose()?;
+    let headline = request.map(|request| request.headline(HEADLINE)).unwrap_or_default();
     let (name, span) = (lines::name(&name_of(view, &session_id)?), time_span(from_time, to_time));
     Ok(format!("- {name} · {span} UTC · {}: {headline}", count(messages, "message")))
 }

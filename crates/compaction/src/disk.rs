@@ -35,7 +35,6 @@ impl FileChange {
 }
 
 /// What the agent knows of a file's contents.
-#[derive(Debug, PartialEq, Eq)]
 enum KnownContent {
     Whole(String),
     Pieces(Vec<String>),

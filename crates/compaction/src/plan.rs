@@ -85,7 +85,7 @@ impl<'a> CompactionPlan<'a> {
             let (context, threshold) = (tokens_of(&branch.visible()[branch.shown..]), request.threshold());
             let too_long = TooLong { said, context, threshold, prompt: request.window().prompt() };
             let room = too_long.room(self.room + branch.notes.tokens(), estimated);
-            let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
+            let kept = overflow::fitting(branch, room);
             return Some(kept.unwrap_or(branch.visible().len())).filter(|kept| *kept > 0);
         }
         let is_pis = branch.kept.as_ref() == Some(&request.first_kept_entry_id);

@@ -226,10 +226,8 @@ impl StandingInputs<'_> {
     }
 
     fn files(&self) -> Result<(Vec<String>, Vec<String>)> {
-        let changes = match self.folder {
-            Some(folder) => changes(self.view, self.visible, self.facts, folder)?,
-            None => Vec::new(),
-        };
+        let changes = self.folder.map(|folder| changes(self.view, self.visible, self.facts, folder));
+        let changes = changes.transpose()?.unwrap_or_default();
         let (mut modified, mut read) = (Vec::new(), Vec::new());
         for (path, file) in newest(self.facts, self.folder) {
             let change = match changes.iter().find(|(changed, ..)| *changed == path) {

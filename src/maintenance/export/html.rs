@@ -131,10 +131,7 @@ impl Blocks<'_> {
 /// An element that contains `json` and that no text in it can close.
 fn element(kind: &str, session: Option<usize>, json: &str) -> String {
     let session = session.map(|number| format!(" data-session=\"{number}\"")).unwrap_or_default();
-    format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{}</script>\n", escaped(json))
-}
-
-/// JSON without anything that could be markup or end a line of script. Such characters occur only in strings.
-fn escaped(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    // Characters that could be markup, or end a line of script, occur only in strings.
+    let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{json}</script>\n")
 }

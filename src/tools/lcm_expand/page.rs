@@ -15,7 +15,6 @@ pub(super) const HEADER: usize = 45;
 const WORTH_BEGINNING: usize = 80;
 
 /// A part of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     /// The part.
     pub text: String,

@@ -23,7 +23,6 @@ const DECIDING: [&str; 7] = ["decide", "decided", "decision", "decisions", "agre
 static PREFERRED: Pattern = pattern!(r"(?i)\bI(?:['’]d| would)? prefer\b|\bmy preference");
 
 /// The messages that a query asks for.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     decision: bool,
     advice: bool,

@@ -59,12 +59,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 fn as_json(check: &Check) -> Value {
-    let finding =
-        |Finding { what, count, named, .. }: &Finding| json!({"what": what, "count": count, "named": named});
     let seen: Value = check.seen.iter().map(|(n, noun)| json!({"count": n, "what": noun})).collect();
-    let findings: Value = check.findings.iter().map(finding).collect();
     json!({
-        "name": check.name, "sound": check.is_sound(), "seen": seen, "findings": findings, "notes": check.notes,
+        "name": check.name, "sound": check.is_sound(), "seen": seen, "findings": check.findings, "notes": check.notes,
         "unfinished": check.unfinished
     })
 }

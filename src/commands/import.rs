@@ -4,7 +4,6 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{self, FROM};
@@ -16,7 +15,7 @@ use lcm_ingest::import::{
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
-use lcm_model::locks::lock;
+use lcm_model::locks::{OnDrop, lock};
 use lcm_model::text::{count, grouped, megabytes, one_line};
 
 /// How many unreadable files are named.
@@ -71,19 +70,6 @@ pub struct Importer {
     closing: CancellationToken,
 }
 
-/// An import that runs until this is dropped.
-struct Running<'a> {
-    importer: &'a Importer,
-    cancel: CancellationToken,
-    _turn: MutexGuard<'a, ()>,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        *lock(&self.importer.cancel) = None;
-    }
-}
-
 impl Importer {
     /// Answers when everything is done.
     ///
@@ -100,11 +86,11 @@ impl Importer {
             }));
         };
         let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
-        let running = self.begin().await;
-        let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
+        let (cancel, _running) = self.begin().await;
+        let report = import(home, folders, &source, &self.progress, &cancel).await?;
         let mut text = render(&report, &source, folders);
         if matches!(source, Source::Project) {
-            let agents = agents_left_out(home, folders, &running.cancel).await.unwrap_or_default();
+            let agents = agents_left_out(home, folders, &cancel).await.unwrap_or_default();
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
             if !agents.is_empty() {
                 text += &format!(
@@ -122,10 +108,10 @@ impl Importer {
     /// For an agent that is none, and when the store fails.
     pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
         let agents: Vec<_> = agents.iter().map(|name| agent(name)).collect::<Result<_>>()?;
-        let running = self.begin().await;
+        let (cancel, _running) = self.begin().await;
         let mut outcome = Ok(());
         for agent in agents {
-            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &running.cancel).await);
+            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
         }
         outcome
     }
@@ -139,11 +125,15 @@ impl Importer {
         Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
-    /// Waits until no other import runs.
-    async fn begin(&self) -> Running<'_> {
+    /// Waits until no other import runs, and begins one that this token stops, until the guard is dropped.
+    async fn begin(&self) -> (CancellationToken, OnDrop<impl FnMut()>) {
         let (turn, cancel) = (self.turn.lock().await, self.closing.child_token());
         *lock(&self.cancel) = Some(cancel.clone());
-        Running { importer: self, cancel, _turn: turn }
+        let end = move || {
+            let _until_then = &turn;
+            *lock(&self.cancel) = None;
+        };
+        (cancel, OnDrop(end))
     }
 
     /// The progress of the import for the footer; `None` if none is running.

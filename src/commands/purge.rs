@@ -64,7 +64,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
         answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
-    let (plan, still, complete) = remove(asked.store(), asked.scope, found).await?;
+    let (plan, still, complete) = remove(asked.store(), found).await?;
     Ok(answer(&what, &plan, &still, Some(complete)))
 }
 

@@ -1,5 +1,7 @@
 //! The findings of a check as data; the command words them.
 
+use serde::Serialize;
+
 use lcm_model::error::Result;
 
 /// One of the checks.
@@ -16,7 +18,7 @@ pub struct Check {
 }
 
 /// One kind of problem, with all its occurrences.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The problem, worded to follow the names of those affected.
     pub what: &'static str,

@@ -57,14 +57,22 @@ const SHORTEST: usize = 4;
 
 /// What a purge would remove.
 pub struct PurgePreview {
-    purge: Purge,
-    /// What else would tell of it.
-    needles: Needles,
-    /// The first entry of the open session that Pi shows raw, if not all.
-    shown_from: Option<String>,
+    asked: Asked,
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
+}
+
+/// What to remove, and what tells where it remains.
+struct Asked {
+    purge: Purge,
+    /// What else would tell of it.
+    needles: Needles,
+    /// Where the user asks.
+    scope: Scope,
+    /// The first entry of the open session that Pi shows raw, if not all.
+    shown_from: Option<String>,
+    database: Option<PathBuf>,
 }
 
 /// What was removed, where it remains, and whether nothing is left in the file and its log; an error says why that could not be
@@ -82,16 +90,17 @@ pub async fn find(
     wish: &Wish,
     shown_from: Option<String>,
 ) -> Result<PurgePreview> {
-    let (open, wish, place) = (scope.clone(), wish.clone(), store.place().map(Path::to_owned));
+    let (scope, wish, database) = (scope.clone(), wish.clone(), store.place().map(Path::to_owned));
     let look = move |view: &View<'_>| {
-        let purge = resolve(view, &open, &wish)?;
+        let purge = resolve(view, &scope, &wish)?;
         let plan = view.upkeep().purge_plan(&purge)?;
         let needles = match &purge {
             Purge::Text(text) => Needles::of([text.clone()]),
             Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
             Purge::Session(_) | Purge::Before(_) | Purge::Elsewhere(_) => Needles::of([]),
         };
-        let still = still(view, &open, shown_from.as_deref(), &purge, &needles, &plan, place.as_deref())?;
+        let asked = Asked { purge, needles, scope, shown_from, database };
+        let still = asked.still(view, &plan)?;
         if plan.is_empty() {
             let what = match wish {
                 Wish::Text(_) => "nothing stored holds this text".to_owned(),
@@ -99,7 +108,7 @@ pub async fn find(
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
-        Ok(PurgePreview { purge, needles, shown_from, plan, still })
+        Ok(PurgePreview { asked, plan, still })
     };
     store.read(look).await
 }
@@ -108,16 +117,13 @@ pub async fn find(
 ///
 /// # Errors
 /// When the store can't be written; nothing is removed then.
-pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result<Removed> {
-    let PurgePreview { purge, needles, shown_from, still: before, .. } = found;
-    let asked = purge.clone();
-    let plan = store.write(move |batch| batch.upkeep().purge(&asked)).await?;
+pub async fn remove(store: &Store, found: PurgePreview) -> Result<Removed> {
+    let PurgePreview { asked, still: before, .. } = found;
+    let purge = asked.purge.clone();
+    let plan = store.write(move |batch| batch.upkeep().purge(&purge)).await?;
     // Remaining messages may have other ids now.
-    let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().map(Path::to_owned));
-    let look = move |view: &View<'_>| {
-        still(view, &scope, shown_from.as_deref(), &purge, &needles, &removed, place.as_deref())
-    };
-    let still = store.read(look).await;
+    let removed = plan.clone();
+    let still = store.read(move |view| asked.still(view, &removed)).await;
     let complete = store.vacuum().await;
     Ok((plan, still.unwrap_or(before), complete))
 }
@@ -186,56 +192,49 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     }
 }
 
-/// Where the removed text remains, as far as known.
-fn still(
-    view: &View<'_>,
-    scope: &Scope,
-    shown_from: Option<&str>,
-    purge: &Purge,
-    needles: &Needles,
-    plan: &PurgePlan,
-    database: Option<&Path>,
-) -> Result<Still> {
-    let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
-    let mut still = Still { also, synced, ..Still::default() };
-    if let (Purge::Text(_), Some(database)) = (purge, database) {
-        still.files = telling_files(database, needles);
-    }
-    if let Some(leaf) = &scope.leaf {
-        let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
-        still.notes = notes.list().iter().map(|note| note.number).collect();
-        let branch = view.messages().branch(scope.conversation, leaf)?;
-        let raw = branch.iter().position(|entry| Some(entry.entry_id.as_str()) == shown_from).unwrap_or(0);
-        let is_purged = |entry: &BranchEntry| matches!(&entry.step, Step::Message(message) if plan.messages.contains(&message.id));
-        still.in_this_session = branch[raw..].iter().any(is_purged);
-        still.in_block = branch[..raw].iter().any(is_purged);
-    }
-    let mut branches = BTreeSet::new();
-    for session in &plan.sessions {
-        still.agents.extend(agent_of_session(&session.session_id));
-        still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
-        for (id, hash) in view.upkeep().branch_summaries(session.id)? {
-            if !plan.messages.contains(&id) {
-                branches.insert(hash.message_handle());
+impl Asked {
+    /// Where the removed text remains, as far as known.
+    fn still(&self, view: &View<'_>, plan: &PurgePlan) -> Result<Still> {
+        let Self { purge, needles, scope, shown_from, database } = self;
+        let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
+        let mut still = Still { also, synced, ..Still::default() };
+        if let (Purge::Text(_), Some(database)) = (purge, database) {
+            still.files = telling_files(database, needles);
+        }
+        if let Some(leaf) = &scope.leaf {
+            let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
+            still.notes = notes.list().iter().map(|note| note.number).collect();
+            let branch = view.messages().branch(scope.conversation, leaf)?;
+            let raw = branch
+                .iter()
+                .position(|entry| Some(entry.entry_id.as_str()) == shown_from.as_deref())
+                .unwrap_or(0);
+            let is_purged = |entry: &BranchEntry| matches!(&entry.step, Step::Message(message) if plan.messages.contains(&message.id));
+            still.in_this_session = branch[raw..].iter().any(is_purged);
+            still.in_block = branch[..raw].iter().any(is_purged);
+        }
+        let mut branches = BTreeSet::new();
+        for session in &plan.sessions {
+            still.agents.extend(agent_of_session(&session.session_id));
+            still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
+            for (id, hash) in view.upkeep().branch_summaries(session.id)? {
+                if !plan.messages.contains(&id) {
+                    branches.insert(hash.message_handle());
+                }
             }
         }
-    }
-    still.branch_summaries = branches.into_iter().collect();
-    for message in &plan.naming {
-        still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
-    }
-    let mut backups: Vec<PathBuf> =
-        view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
-    if let Some(database) = database {
-        for path in other_files(database) {
-            if !backups.contains(&path) {
-                backups.push(path);
-            }
+        still.branch_summaries = branches.into_iter().collect();
+        for message in &plan.naming {
+            still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
         }
+        let backups: Vec<PathBuf> =
+            view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
+        let others = database.as_deref().map(other_files).unwrap_or_default();
+        let others = others.iter().filter(|path| !backups.contains(path));
+        // A file's name need not be valid Unicode.
+        still.backups = backups.iter().chain(others).map(|path| path.display().to_string()).collect();
+        Ok(still)
     }
-    // A file's name need not be valid Unicode.
-    still.backups = backups.iter().map(|path| path.display().to_string()).collect();
-    Ok(still)
 }
 
 /// Our settings and logs that hold a text: the files beside the database that are none themselves, and Pi's settings above.

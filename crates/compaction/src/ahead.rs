@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::branch::BranchPart;
 use super::job::Job;
-use super::plan::Certain;
 use super::{At, Work};
 use lcm_model::error::{Code, Result};
 
@@ -47,11 +46,10 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let job = Job::begin(work, ahead.at.window(), ahead.at.model.as_deref(), None).await?;
-    let certain = Certain { to_the_end: ahead.fold_before.is_some(), is_needed: ahead.is_needed };
     let mut plan = job.plan();
-    plan.ahead = Some(certain);
+    plan.ahead = Some(ahead);
     let made: Result<()> = async {
-        while !pause.is_cancelled() && (certain.is_needed || job.summarizer.last_failure().is_none()) {
+        while !pause.is_cancelled() && (ahead.is_needed || job.summarizer.last_failure().is_none()) {
             // The session goes on while summaries are made, and a branch in use would be copied.
             let part = BranchPart::Before(kept.clone());
             let nodes = plan.next(&job.session.read(&ahead.at.leaf_id, part, None).await?);

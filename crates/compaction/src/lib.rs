@@ -331,5 +331,5 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
 /// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
     let is_degraded = |id: &SummaryId| branch.summary(*id).is_some_and(|one| one.state == State::Degraded);
-    branch.pieces().iter().filter_map(Piece::summary).filter(is_degraded).count()
+    branch.pieces.iter().filter_map(Piece::summary).filter(is_degraded).count()
 }

@@ -40,8 +40,7 @@ impl Session<'_> {
         let make = move |view: &View<'_>| {
             let (mut branch, found) = branch.finish(view, &memory, redact)?;
             let seen = calibration::of_session(view, branch.since_compaction())?;
-            branch.unfold(view, title, focus.as_deref(), room)?;
-            let block = branch.block(title, focus.as_deref(), room);
+            let block = branch.block(view, title, focus.as_deref(), room)?;
             Ok((branch, block, seen, found))
         };
         let (branch, block, seen, found) = self.store.read(make).await?;
@@ -66,16 +65,10 @@ impl Branch {
         self.block_of(HISTORY, &self.forest.frontier(), None, budget).fits()
     }
 
-    /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
-    /// room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
+    /// The block with `title`, and with `focus`, the answer to the user's question. Replaces condensed summaries by
+    /// their sources in what is shown, as far as there is room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
     /// come first, since they have the least detail left, and among equals the newest.
-    pub(in super::super) fn unfold(
-        &mut self,
-        view: &View<'_>,
-        title: &str,
-        focus: Option<&str>,
-        budget: usize,
-    ) -> Result<()> {
+    fn block(&mut self, view: &View<'_>, title: &str, focus: Option<&str>, budget: usize) -> Result<String> {
         let mut pieces = self.forest.frontier();
         let mut tried = HashSet::new();
         loop {
@@ -98,8 +91,9 @@ impl Branch {
                 pieces = opened;
             }
         }
-        self.unfolded = Some(pieces);
-        Ok(())
+        let block = self.block_of(title, &pieces, focus, budget).render();
+        self.pieces = pieces;
+        Ok(block)
     }
 
     /// The sources of a condensed summary. `None` for any other piece, and if a source is degraded or not
@@ -114,19 +108,9 @@ impl Branch {
         sources.iter().map(source).collect()
     }
 
-    /// The pieces of the block, in order.
-    pub(in super::super) fn pieces(&self) -> Vec<Piece> {
-        self.unfolded.clone().unwrap_or_else(|| self.forest.frontier())
-    }
-
-    /// The block with `title`, and with `focus`, the answer to the user's question.
-    pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
-        self.block_of(title, &self.pieces(), focus, budget).render()
-    }
-
     /// What only the session file contains: the summaries that no earlier entry carries, and the span.
     pub(in super::super) fn details(&self) -> CompactionDetails {
-        let shown: Vec<SummaryId> = self.pieces().iter().filter_map(Piece::summary).collect();
+        let shown: Vec<SummaryId> = self.pieces.iter().filter_map(Piece::summary).collect();
         let touched = self.facts.touched();
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,

@@ -73,7 +73,15 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     }
     if search.takes_summaries() && page.findings.next.is_none() {
         let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
-        summaries(search, &regex, beyond, &mut page)?;
+        let visit = |summary: StoredSummary| {
+            search.go_on()?;
+            let Some(snippet) = snippet(&regex, &summary.text, search.width()) else { return Ok(true) };
+            if !search.lets_summary_through(summary.id)? {
+                return Ok(true);
+            }
+            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
+        };
+        search.view.summaries().summaries_in_turn(turn(search), beyond, &search.filter, visit)?;
     }
     Ok(page.findings)
 }
@@ -166,27 +174,6 @@ fn found(search: &Search<'_>, page: &mut ResultPage, id: MessageId, snippet: Sni
         return Ok(true);
     }
     page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
-}
-
-fn summaries(
-    search: &Search<'_>,
-    regex: &Regex,
-    beyond: Option<SummaryId>,
-    page: &mut ResultPage,
-) -> Result<()> {
-    search.view.summaries().summaries_in_turn(
-        turn(search),
-        beyond,
-        &search.filter,
-        |summary: StoredSummary| {
-            search.go_on()?;
-            let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
-            if !search.lets_summary_through(summary.id)? {
-                return Ok(true);
-            }
-            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
-        },
-    )
 }
 
 fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {

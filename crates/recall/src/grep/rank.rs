@@ -17,6 +17,7 @@ use super::wanted::Intent;
 use super::{DEFAULT_LIMIT, Kinds, Search, Sort};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
+use lcm_model::policy::float;
 use lcm_model::{passages, searchable};
 
 /// The best passages, which make up the results; lower-ranked ones are not found.
@@ -349,8 +350,7 @@ fn weigh_roles(weighed: &mut [Weighed]) {
     let bytes = |of_user: bool| -> usize {
         weighed.iter().filter(|one| (one.role == "user") == of_user).map(|one| one.length).sum()
     };
-    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    let half_of_share = (bytes(true) + bytes(false)) as f64 / (2 * bytes(true)).max(1) as f64;
+    let half_of_share = float(bytes(true) + bytes(false)) / float((2 * bytes(true)).max(1));
     let is_talk = weighed.iter().all(|one| is_talk(&one.role));
     let user = if is_talk { half_of_share.powf(0.7).clamp(1.0, RARE_USER) } else { USER };
     for one in weighed {

@@ -20,6 +20,7 @@ use crate::engine;
 use crate::tools;
 use crate::tools::Block;
 use lcm_model::error;
+use lcm_model::files::temporary;
 use lcm_recall::Image;
 use model::{CallPi, Pi};
 
@@ -364,7 +365,7 @@ impl NodeCli {
     /// written any more.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
-        self.inner.abandon();
+        temporary::abandon_all();
     }
 }
 

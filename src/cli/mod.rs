@@ -22,7 +22,6 @@ pub use arguments::{FAILED, FOUND};
 use lcm_ingest::import::{Folders, Home};
 use lcm_model::config::{self, ProjectIdentity, SettingSources, Settings};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::files::temporary;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::legible;
 use lcm_recall::Scope;
@@ -108,11 +107,6 @@ impl Cli {
     /// The progress of a running import.
     pub fn import_progress(&self) -> Option<String> {
         self.importer.progress().map(|words| words.replacen("LCM", "pi-lcm", 1))
-    }
-
-    /// Removes what is partly written, because the process exits at once.
-    pub fn abandon(&self) {
-        temporary::abandon_all();
     }
 
     /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.

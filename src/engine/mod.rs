@@ -303,12 +303,6 @@ pub fn load_settings(sources: &str) -> Result<config::Loaded> {
     Ok(config::load(&read_json::<SettingSources>("the sources of the settings", sources)?))
 }
 
-fn log_beside(store: &Store, settings: &Settings) -> Log {
-    let log = store.place().map(|database| Log::at(database.with_extension("log"))).unwrap_or_default();
-    log.switch(settings.debug_mode);
-    log
-}
-
 /// Opens the store and the session in it. If the session can't be read from a damaged database, another one
 /// is used.
 async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
@@ -317,7 +311,8 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
         (options.session_file.is_some().then(|| options.settings.db_dir.clone()), project.clone());
     let mut store = blocking(move || Store::of_session(dir.as_deref(), &of)).await?;
     loop {
-        let log = log_beside(&store, &options.settings);
+        let log = store.place().map(|database| Log::at(database.with_extension("log"))).unwrap_or_default();
+        log.switch(options.settings.debug_mode);
         let session = PiSession {
             id: options.session_id.clone(),
             file: options.session_file.clone(),

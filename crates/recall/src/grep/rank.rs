@@ -265,8 +265,7 @@ fn messages(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Resul
     let mut matched = matching(search, query, found)?;
     if let (true, Some(phrase)) = (matched.is_empty(), query.phrases.iter().find(|phrase| phrase.may_be_data))
     {
-        let exact = exact::find(search, &[&phrase.written])?;
-        (found.quoted, found.stopped_at) = (exact.rows, exact.stopped_at);
+        (found.quoted, found.stopped_at) = exact::find(search, &[&phrase.written])?;
         matched = matching(search, query, found)?;
     }
     let (lens, wanted) = (Lens::new(query, found), Intent::by(&query.phrase));

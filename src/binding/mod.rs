@@ -14,11 +14,8 @@ use napi_derive::napi;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands;
-use crate::engine;
-use crate::tools;
-use crate::tools::Block;
+use crate::tools::{self, Block};
+use crate::{cli, commands, engine};
 use lcm_model::error;
 use lcm_model::files::temporary;
 use lcm_recall::Image;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::import::Importer;
 use crate::commands::search::MORE_HITS;
 use crate::commands::sync::Syncer;
-use crate::commands::{Answer, CommandContext, CommandRequest, Doing, Style, json_text};
+use crate::commands::{CommandContext, CommandRequest, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
@@ -120,7 +120,27 @@ impl Cli {
         let folder = history.folder(&line.cwd);
         let opened = line.open(history, invocation.access(), folder, &self.cancel).await?;
         let manner = manner(line, invocation);
-        let answered = self.answer_in(invocation, &opened, manner).await;
+        let answered = async {
+            let OpenedHistory { home, settings, request } = &opened;
+            let scope = match scope(&home.store, history.session.clone()).await {
+                Err(_) if !invocation.is_of_session() => NO_SESSION,
+                scope => scope?,
+            };
+            let asked = CommandContext {
+                request,
+                home,
+                scope: &scope,
+                settings,
+                importer: &self.importer,
+                syncer: &self.syncer,
+                doing: &Doing { background: "unknown", ..Doing::default() },
+                manner,
+                cancel: self.cancel.clone(),
+                rest: invocation.rest.clone(),
+            };
+            (invocation.command.answer)(&asked).await
+        }
+        .await;
         opened.home.store.close().await;
         let answer = answered?;
         let (code, is_grep) = (invocation.code(&answer.answer), invocation.name == "grep");
@@ -139,32 +159,6 @@ impl Cli {
         let notice = opened.home.store.notice().filter(|_| invocation.name != "doctor").unwrap_or_default();
         let complaint = [in_a_shell(notice), more].join("\n").trim().to_owned();
         Ok(CliReply { output, complaint: legible(&complaint).into_owned(), code })
-    }
-
-    async fn answer_in(
-        &self,
-        invocation: &Invocation,
-        opened: &OpenedHistory,
-        manner: Style,
-    ) -> Result<Answer> {
-        let OpenedHistory { home, settings, request } = opened;
-        let scope = match scope(&home.store, invocation.history.session.clone()).await {
-            Err(_) if !invocation.is_of_session() => NO_SESSION,
-            scope => scope?,
-        };
-        let asked = CommandContext {
-            request,
-            home,
-            scope: &scope,
-            settings,
-            importer: &self.importer,
-            syncer: &self.syncer,
-            doing: &Doing { background: "unknown", ..Doing::default() },
-            manner,
-            cancel: self.cancel.clone(),
-            rest: invocation.rest.clone(),
-        };
-        (invocation.command.answer)(&asked).await
     }
 }
 

@@ -29,7 +29,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     if asked.rest.has(REBUILD) {
         let rebuilt =
-            rebuild(asked.home, &asked.request.folders, asked.importer.progress_of(), &asked.cancel).await?;
+            rebuild(asked.home, &asked.request.folders, &asked.importer.progress, &asked.cancel).await?;
         return Ok(Answer::new(rendered(&rebuilt), rebuilt));
     }
     let store = asked.store();

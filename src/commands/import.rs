@@ -63,7 +63,7 @@ pub struct Importer {
     command: tokio::sync::Mutex<()>,
     /// Held by a running import.
     turn: tokio::sync::Mutex<()>,
-    progress: Progress,
+    pub(super) progress: Progress,
     /// Stops the running import, if there is one.
     cancel: Mutex<Option<CancellationToken>>,
     /// Stops the running import and all later ones.
@@ -114,11 +114,6 @@ impl Importer {
             outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
         }
         outcome
-    }
-
-    /// What is shown of its progress.
-    pub fn progress_of(&self) -> &Progress {
-        &self.progress
     }
 
     fn under_way(&self) -> Answer {

@@ -66,10 +66,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     if number == 0 {
         return Ok(Answer::sentence("This branch has no summaries yet."));
     }
-    asked
-        .store()
-        .write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref()))
-        .await?;
+    let redo = move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref());
+    asked.store().write(redo).await?;
     let usual = asked.request.summarizers.first().map(Summarizer::in_words);
     let by = match model {
         // A shell does not know Pi's models.

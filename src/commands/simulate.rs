@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Answer, Command, CommandContext};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
-use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
+use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
 use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso, timestamp};
 use lcm_model::tokens::estimate;
 use lcm_model::{Message, Part, Role, Usage, read_json};
@@ -315,12 +315,8 @@ impl Recording {
 
     /// The prices that the answers were paid at, per million tokens; 0 where nothing was used.
     fn prices(&self) -> Cost {
-        let [input, output, read, write] =
-            self.paid.map(
-                |(tokens, cost)| {
-                    if tokens > 0 { cost * MILLION / lcm_model::policy::float(tokens) } else { 0.0 }
-                },
-            );
+        let price = |(tokens, cost)| if tokens > 0 { cost * MILLION / float(tokens) } else { 0.0 };
+        let [input, output, read, write] = self.paid.map(price);
         let input = if input > 0.0 { input } else { write };
         cost([input, output, read, write])
     }

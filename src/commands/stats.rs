@@ -104,14 +104,8 @@ impl Stats {
             rows.push(("This branch", format!("about {all} tokens{with}")));
             rows.push(("Saves", format!("about {} tokens per request", grouped(saved(*tokens)))));
         }
-        rows.push((
-            "Cost",
-            format!(
-                "{} for the summaries kept; all of this project: {}",
-                costs.0.in_words(),
-                costs.1.in_words()
-            ),
-        ));
+        let [own, all] = [&costs.0, &costs.1].map(SummaryCost::in_words);
+        rows.push(("Cost", format!("{own} for the summaries kept; all of this project: {all}")));
         let bill = Bill::of(asked.doing, &asked.request.live);
         rows.extend(bill.map(|bill| ("Requests", bill.in_words())));
         rows.extend(long.map(|long| {
@@ -214,12 +208,8 @@ fn parts(sizes: &Sizes, has_summaries: bool) -> String {
     ];
     let mut parts =
         vec![format!("{} messages ({} unpacked)", megabytes(sizes.messages), megabytes(sizes.unpacked))];
-    parts.extend(
-        named
-            .iter()
-            .filter(|(_, bytes)| *bytes > 0)
-            .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
-    );
+    let named = named.iter().filter(|(_, bytes)| *bytes > 0);
+    parts.extend(named.map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))));
     parts.join(", ")
 }
 

@@ -17,8 +17,7 @@ use lcm_ingest::file::SessionFile;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::text;
-use lcm_model::{Content, agent_of, replacements};
+use lcm_model::{Content, agent_of, replacements, text};
 use lcm_store::tasks::go_on;
 use lcm_store::{AuditedMessage, Store, StoredSession, View};
 

@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::{import::Importer, stats, sync::Syncer};
-use crate::tools;
-use crate::tools::{Block, Notepad};
+use crate::tools::{self, Block, Notepad};
 use background::Background;
 pub use commands::settings_command;
 use lcm_compaction::Progress;

@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::whole;
-use lcm_model::read_json;
-use lcm_model::text;
+use lcm_model::{read_json, text};
 
 /// Keys of a schema that mean nothing to a model and that some provider rejects.
 const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];

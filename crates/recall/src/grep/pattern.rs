@@ -13,8 +13,7 @@ use super::sieve::Sieve;
 use super::{Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{MessageId, SummaryId};
-use lcm_model::searchable;
-use lcm_model::text;
+use lcm_model::{searchable, text};
 use lcm_store::tasks::go_on;
 use lcm_store::{Packed, RowOrder, StoredSummary};
 

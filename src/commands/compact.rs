@@ -37,16 +37,13 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         return Err(Error::invalid("/lcm compact needs a running Pi"));
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
-    let found = match &scope.leaf {
-        Some(leaf) => {
-            let (conversation, memory) = (scope.conversation, Arc::default());
-            let session = Session { store, conversation, memory, settings, can_recall: true };
-            forecast(session, leaf, asked.request.live.window(), asked.request.live.model.as_deref()).await?
-        }
-        None => None,
-    };
-    let Some(forecast) = found else {
-        return Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
+    let nothing =
+        || Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
+    let Some(leaf) = &scope.leaf else { return nothing() };
+    let (conversation, memory, live) = (scope.conversation, Arc::default(), &asked.request.live);
+    let session = Session { store, conversation, memory, settings, can_recall: true };
+    let Some(forecast) = forecast(session, leaf, live.window(), live.model.as_deref()).await? else {
+        return nothing();
     };
     if forecast.is_pis {
         return Ok(Answer::sentence(format!(

@@ -143,14 +143,9 @@ impl Importer {
     }
 
     fn words(&self) -> String {
-        let read = |number: &std::sync::atomic::AtomicUsize| number.load(Ordering::Relaxed);
         let Progress { files, done, messages } = &self.progress;
-        format!(
-            "{} of {}, {} new",
-            read(done),
-            count(read(files), "session"),
-            count(read(messages), "message")
-        )
+        let [files, done, messages] = [files, done, messages].map(|number| number.load(Ordering::Relaxed));
+        format!("{done} of {}, {} new", count(files, "session"), count(messages, "message"))
     }
 }
 

@@ -159,12 +159,8 @@ fn render(report: &Report) -> String {
             were(*purged)
         );
     }
-    for said in [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)]
-        .into_iter()
-        .flatten()
-    {
-        out += &format!("\n{said}");
-    }
+    let said = [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)];
+    out.extend(said.into_iter().flatten().map(|said| format!("\n{said}")));
     if !report.closed.is_empty() {
         out += &format!("\n{}", unopened(report));
     } else if let Some(key) = &report.key {

@@ -277,12 +277,9 @@ pub fn other_files(database: &Path) -> Vec<PathBuf> {
 /// The project's name in the file name of a database or a backup, without the number of further such files.
 fn project_of(file: &str) -> Option<&str> {
     let (name, _) = file.split_once(".db")?;
-    match name.rsplit_once('-') {
-        Some((project, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
-            Some(project)
-        }
-        _ => Some(name),
-    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let numbered = name.rsplit_once('-').filter(|(_, number)| is_number(number));
+    Some(numbered.map_or(name, |(project, _)| project))
 }
 
 #[cfg(test)]

@@ -127,12 +127,11 @@ impl Pass {
                 let read = |visible: &Visible| view.messages().parsed(visible.seen.id);
                 let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
                 let messages: Vec<&Message> = messages.iter().collect();
-                let written = if size <= LITTLE {
-                    Written::without_model(extract::of_messages(&messages, size), State::Ok)
-                } else {
-                    let cap = summarizer::cap(self.leaf_target(*recent, size), size);
-                    Written::without_model(extract::of_messages(&messages, cap), State::Degraded)
+                let (cap, state) = match size <= LITTLE {
+                    true => (size, State::Ok),
+                    false => (summarizer::cap(self.leaf_target(*recent, size), size), State::Degraded),
                 };
+                let written = Written::without_model(extract::of_messages(&messages, cap), state);
                 let facts = Facts::of(messages.iter().copied().enumerate());
                 Ok(Some(leaf_of(chunk, written, Vec::new(), facts)))
             }

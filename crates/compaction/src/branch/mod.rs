@@ -360,11 +360,6 @@ impl Branch {
         ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
-    /// The number of frontier summaries with this depth.
-    pub(super) fn at_depth(&self, depth: u32) -> usize {
-        self.forest.frontier_summaries().into_iter().filter(|id| self.depth(*id) == depth).count()
-    }
-
     pub(super) fn depth(&self, id: SummaryId) -> u32 {
         self.forest.node(id).map_or(0, |node| node.depth)
     }

@@ -175,7 +175,9 @@ impl Rule {
 
     /// What to mask of the text that starts at `start`.
     fn find(&self, text: &str, start: usize) -> Option<Range<usize>> {
-        let Some(regex) = self.regex() else { return Some(start..line_end(text, start)) };
+        let Some(regex) = self.regex() else {
+            return Some(start..text[start..].find('\n').map_or(text.len(), |line| start + line));
+        };
         let window = match self.check {
             // A pattern without a condition is bounded by itself.
             Condition::Shape(0.0) => text.len(),
@@ -261,10 +263,6 @@ fn end(text: &str, end: usize, cut: bool) -> usize {
         false => byte.is_ascii_alphanumeric() || *byte == b'_',
     };
     text.ceil_char_boundary(end + text.as_bytes()[end..].iter().take_while(|byte| more(byte)).count())
-}
-
-fn line_end(text: &str, start: usize) -> usize {
-    text[start..].find('\n').map_or(text.len(), |length| start + length)
 }
 
 /// Sorts spans and merges those that overlap, keeping the first name.

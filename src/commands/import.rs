@@ -242,6 +242,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         }
         _ => String::new(),
     };
+    let reason = |file: &Unreadable| format!("{}: {}", one_line(&file.name, 80), file.reason);
     let (sessions, new) = (count(report.sessions, "session"), count(report.new, "message"));
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
@@ -249,7 +250,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
-        (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
+        (failed.len(), "file", format!("could not be read ({})", few(failed.iter().map(reason)))),
     ] {
         if n > 0 {
             out += &format!(", {} {what}", count(n, noun));
@@ -285,7 +286,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
 
 /// Names the first files with broken lines.
 fn broken_in(files: &[(String, Vec<usize>)]) -> String {
-    let named = files.iter().take(NAMED).map(|(name, lines)| {
+    let named = files.iter().map(|(name, lines)| {
         let name = one_line(name, 80);
         let numbers: Vec<String> = lines.iter().take(NAMED).map(|line| grouped(*line)).collect();
         let more = if lines.len() > NAMED { ", …" } else { "" };
@@ -295,19 +296,12 @@ fn broken_in(files: &[(String, Vec<usize>)]) -> String {
             numbers => format!("{name}: lines {}{more}", numbers.join(", ")),
         }
     });
-    let mut named: Vec<String> = named.collect();
-    if files.len() > NAMED {
-        named.push(format!("and {} more", grouped(files.len() - NAMED)));
-    }
-    named.join("; ")
+    few(named)
 }
 
-fn reasons(failed: &[Unreadable]) -> String {
-    let named =
-        failed.iter().take(NAMED).map(|file| format!("{}: {}", one_line(&file.name, 80), file.reason));
-    let mut reasons: Vec<String> = named.collect();
-    if failed.len() > NAMED {
-        reasons.push(format!("and {} more", grouped(failed.len() - NAMED)));
-    }
-    reasons.join("; ")
+/// The first files, and how many more there are.
+fn few(files: impl ExactSizeIterator<Item = String>) -> String {
+    let more = files.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {} more", grouped(more)));
+    files.take(NAMED).chain(more).collect::<Vec<_>>().join("; ")
 }

@@ -38,7 +38,13 @@ impl Engine {
             settings: &settings,
             importer: &self.importer,
             syncer: &self.syncer,
-            doing: &self.doing(&settings),
+            doing: &Doing {
+                folding: lock(&self.folding).clone(),
+                background: if settings.background { self.background.state() } else { "off" },
+                pause: self.background.pause(),
+                compaction: self.compaction_progress(),
+                import: self.import_progress(),
+            },
             manner: Style::default(),
             cancel: self.closing.child_token(),
             rest: Rest::default(),
@@ -52,16 +58,6 @@ impl Engine {
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
         self.log.event("command", &fields);
         answer
-    }
-
-    fn doing(&self, settings: &Settings) -> Doing {
-        Doing {
-            folding: lock(&self.folding).clone(),
-            background: if settings.background { self.background.state() } else { "off" },
-            pause: self.background.pause(),
-            compaction: self.compaction_progress(),
-            import: self.import_progress(),
-        }
     }
 
     /// Switches to other settings. `settings` is the JSON from [`super::load_settings`]. Where databases are,

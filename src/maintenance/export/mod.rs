@@ -29,9 +29,6 @@ const LONGEST: usize = 64;
 /// Entries read at a time.
 const SLICE: usize = 500;
 
-/// The error for a session without entries.
-const NOTHING: &str = "this session has nothing to export yet";
-
 /// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -110,7 +107,11 @@ fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
         let first = view.messages().session_facts(session.id).map_or(0, |facts| facts.from_time);
         session.started_at = if first > 0 { first } else { session.started_at };
     }
-    if sessions.is_empty() { Err(Error::invalid(NOTHING)) } else { Ok(sessions) }
+    if sessions.is_empty() {
+        Err(Error::invalid("this session has nothing to export yet"))
+    } else {
+        Ok(sessions)
+    }
 }
 
 fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exported> {

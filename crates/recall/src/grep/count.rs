@@ -150,10 +150,8 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
         if phrase.may_be_data {
             with.extend(exact::messages(search, &phrase)?);
         }
-        found = Some(match found {
-            None => with.into_iter().collect(),
-            Some(found) => with.into_iter().filter(|id| found.contains(id)).collect(),
-        });
+        with.retain(|id| found.as_ref().is_none_or(|found| found.contains(id)));
+        found = Some(with.into_iter().collect());
     }
     let mut all = BTreeSet::new();
     for id in found.unwrap_or_default() {

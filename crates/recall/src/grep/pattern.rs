@@ -50,15 +50,6 @@ impl ResultPage {
         self.last = cursor;
         Ok(true)
     }
-
-    /// Records that the search stopped, unless the answer was full before.
-    fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
-        if let Some((at, row)) = stop.filter(|_| self.findings.next.is_none()) {
-            self.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
-            self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
-        }
-        Ok(())
-    }
 }
 
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
@@ -66,9 +57,20 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let mut page = ResultPage::default();
     let (is_of_summaries, beyond) = start(search)?;
     if !is_of_summaries && search.question.kinds != Kinds::Summaries {
-        let found = |id, snippet| found(search, &mut page, id, snippet);
+        let found = |id: MessageId, snippet| {
+            search.go_on()?;
+            if !search.lets_through(id)? {
+                return Ok(true);
+            }
+            let hit = || search.hit(id, &search.view.messages().message(id)?, snippet);
+            page.add(search, format!("m{}", id.0), hit)
+        };
         let stop = each(search, &regex, beyond.map(MessageId), found)?;
-        page.stop(search, stop)?;
+        // Unless the answer was full before.
+        if let Some((at, row)) = stop.filter(|_| page.findings.next.is_none()) {
+            page.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
+            page.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
+        }
     }
     if search.takes_summaries() && page.findings.next.is_none() {
         let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
@@ -164,15 +166,6 @@ fn each(
     };
     scan::in_order(rows, look, &mut take_in)?;
     Ok(stopped.get())
-}
-
-/// Adds a match. Returns whether to look for another.
-fn found(search: &Search<'_>, page: &mut ResultPage, id: MessageId, snippet: Snippet) -> Result<bool> {
-    search.go_on()?;
-    if !search.lets_through(id)? {
-        return Ok(true);
-    }
-    page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
 }
 
 fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {

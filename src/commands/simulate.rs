@@ -327,15 +327,12 @@ fn branch(entries: &[Value]) -> Vec<&Value> {
     let by_id: std::collections::HashMap<&str, &Value> =
         entries.iter().filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect();
     let last = entries.iter().rfind(|entry| entry["parentId"].is_string());
-    let Some(mut at) = last else { return entries.iter().collect() };
-    let mut path = vec![at];
-    while let Some(parent) = at["parentId"].as_str().and_then(|id| by_id.get(id)) {
-        if path.len() > entries.len() {
-            break;
-        }
-        path.push(parent);
-        at = parent;
+    if last.is_none() {
+        return entries.iter().collect();
     }
+    let parent = |entry: &&Value| by_id.get(entry["parentId"].as_str()?).copied();
+    // A file may name its entries in a circle.
+    let mut path: Vec<&Value> = std::iter::successors(last, parent).take(entries.len() + 1).collect();
     path.reverse();
     path
 }

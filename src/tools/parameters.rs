@@ -134,18 +134,10 @@ fn is_absent(name: &str, value: &Value) -> bool {
 }
 
 fn number(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     number.filter(|number| !number.is_nan())
 }
 
 fn truth(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(yes) => Some(*yes),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    }
+    value.as_bool().or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -75,10 +75,6 @@ struct Asked {
     database: Option<PathBuf>,
 }
 
-/// What was removed, where it remains, and whether nothing is left in the file and its log; an error says why that could not be
-/// ensured.
-pub type Removed = (PurgePlan, Still, Result<bool>);
-
 /// Resolves `wish`, seen from `scope`, where Pi shows what is `shown_from` an entry on raw. Changes nothing.
 ///
 /// # Errors
@@ -113,11 +109,12 @@ pub async fn find(
     store.read(look).await
 }
 
-/// Removes what was found, for good.
+/// Removes what was found, for good. Returns what was removed, where it remains, and whether nothing is left in the file
+/// and its log; an error says why that could not be ensured.
 ///
 /// # Errors
 /// When the store can't be written; nothing is removed then.
-pub async fn remove(store: &Store, found: PurgePreview) -> Result<Removed> {
+pub async fn remove(store: &Store, found: PurgePreview) -> Result<(PurgePlan, Still, Result<bool>)> {
     let PurgePreview { asked, still: before, .. } = found;
     let purge = asked.purge.clone();
     let plan = store.write(move |batch| batch.upkeep().purge(&purge)).await?;

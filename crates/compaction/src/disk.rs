@@ -103,10 +103,8 @@ fn known<'m>(
             known = known.after(name, arguments)?;
         }
     }
-    match &known {
-        KnownContent::Pieces(pieces) if pieces.is_empty() => None,
-        _ => Some(known),
-    }
+    let is_nothing = matches!(&known, KnownContent::Pieces(pieces) if pieces.is_empty());
+    (!is_nothing).then_some(known)
 }
 
 impl KnownContent {

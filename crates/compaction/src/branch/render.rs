@@ -65,9 +65,10 @@ impl Branch {
         self.block_of(HISTORY, &self.forest.frontier(), None, budget).fits()
     }
 
-    /// The block with `title`, and with `focus`, the answer to the user's question. Replaces condensed summaries by
-    /// their sources in what is shown, as far as there is room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
-    /// come first, since they have the least detail left, and among equals the newest.
+    /// The block with `title`, and with `focus`, the answer to the user's question. Shows the sources of condensed
+    /// summaries in their place as far as there is room for all of it: condensing to keep the DAG shallow should not
+    /// cost the model detail. The deepest come first, since they have the least detail left, and among equals the
+    /// newest.
     fn block(&mut self, view: &View<'_>, title: &str, focus: Option<&str>, budget: usize) -> Result<String> {
         let mut pieces = self.forest.frontier();
         let mut tried = HashSet::new();

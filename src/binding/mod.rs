@@ -14,12 +14,10 @@ use napi_derive::napi;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli;
-use crate::commands;
-use crate::engine;
-use crate::tools;
-use crate::tools::Block;
+use crate::tools::{self, Block};
+use crate::{cli, commands, engine};
 use lcm_model::error;
+use lcm_model::files::temporary;
 use lcm_recall::Image;
 use model::{CallPi, Pi};
 
@@ -175,7 +173,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "operation: number, request: string, pi: (call: string) => Promise<string>")]
     pub async fn compact(&self, operation: u32, request: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi { call: pi })).await))
     }
 
     /// Summarizes in advance, while the agent works, what the next fold or compaction will need, and resolves
@@ -183,7 +181,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
     pub async fn prepare(&self, request: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.prepare(&request, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.prepare(&request, Arc::new(Pi { call: pi })).await))
     }
 
     /// Records a turn that has ended, and decides whether to call `fold` and `prepare`, at once and without
@@ -232,7 +230,7 @@ impl NodeEngine {
     /// `{"error"}`.
     #[napi(ts_args_type = "operation: number, left: string, pi: (call: string) => Promise<string>")]
     pub async fn summarize_left(&self, operation: u32, left: String, pi: CallPi) -> napi::Result<String> {
-        Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi::new(pi))).await))
+        Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi { call: pi })).await))
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
@@ -364,7 +362,7 @@ impl NodeCli {
     /// written any more.
     #[napi(catch_unwind)]
     pub fn abandon(&self) {
-        self.inner.abandon();
+        temporary::abandon_all();
     }
 }
 
@@ -384,12 +382,11 @@ fn tool_result(blocks: Vec<Block>) -> Value {
 }
 
 fn answer<T: Serialize>(result: error::Result<T>) -> String {
-    match result {
-        Ok(value) => json!({"ok": value}).to_string(),
-        Err(error) => {
-            json!({"error": {"code": error.code().as_str(), "message": error.to_string()}}).to_string()
-        }
-    }
+    let answer = match result {
+        Ok(value) => json!({"ok": value}),
+        Err(error) => commands::failure(&error),
+    };
+    answer.to_string()
 }
 
 /// Rust reports a panic on stderr, which is Pi's screen. The caller gets a rejected promise instead.

@@ -14,14 +14,10 @@ pub(super) type CallPi = ThreadsafeFunction<String, Promise<String>, String, Sta
 
 /// A host that calls such a function.
 pub(super) struct Pi {
-    call: CallPi,
+    pub call: CallPi,
 }
 
 impl Pi {
-    pub(super) fn new(call: CallPi) -> Self {
-        Self { call }
-    }
-
     async fn call(&self, question: Value) -> Result<String, String> {
         let failed = |error: napi::Error| error.reason.clone();
         // A callback that throws before it returns a promise must not become an uncaught exception in Pi.

@@ -177,6 +177,7 @@ fn commands() -> [Command; 11] {
             .name(GREP)
             .alias(search::COMMAND.name)
             .about("search all sessions of the project, or one with --session")
+            .after_help(examples(&GREP_FORMS))
             .args(filters())
             .mut_arg("--regex", |option| option.short('e'))
             .mut_arg("--ignore-case", |option| option.short('i'))
@@ -231,13 +232,8 @@ fn of(command: &'static commands::Command, without: &[&str]) -> Command {
     let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
     let args: Vec<Arg> = kept.map(|(name, help)| flag(name, help)).collect();
     let is_kept = |line: &str| !without.iter().any(|option| line.contains(option));
-    let forms: Vec<_> = forms(command).iter().filter(|(line, _)| is_kept(line)).copied().collect();
+    let forms: Vec<_> = command.usage.iter().filter(|(line, _)| is_kept(line)).copied().collect();
     Command::new(command.name).about(command.help).args(args).after_help(examples(&forms))
-}
-
-/// The lines of `/lcm help`.
-fn forms(command: &commands::Command) -> &'static [(&'static str, &'static str)] {
-    if command.name == search::COMMAND.name { &GREP_FORMS } else { command.usage }
 }
 
 /// Uses of a command, as written in a shell.

@@ -15,16 +15,14 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::import::Importer;
 use crate::commands::search::MORE_HITS;
 use crate::commands::sync::Syncer;
-use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
+use crate::commands::{CommandContext, CommandRequest, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
 use arguments::{Access, ChosenHistory, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND};
 use lcm_ingest::import::{Folders, Home};
 use lcm_model::config::{self, ProjectIdentity, SettingSources, Settings};
 use lcm_model::error::{Code, Error, Result};
-use lcm_model::files::temporary;
 use lcm_model::ids::ConversationId;
-use lcm_model::policy::Live;
 use lcm_model::text::legible;
 use lcm_recall::Scope;
 use lcm_recall::grep::session;
@@ -75,8 +73,7 @@ const NO_SESSION: Scope = Scope::at(ConversationId::NONE, None);
 struct OpenedHistory {
     home: Home,
     settings: Settings,
-    sources: SettingSources,
-    folders: Folders,
+    request: CommandRequest,
 }
 
 impl Cli {
@@ -112,11 +109,6 @@ impl Cli {
         self.importer.progress().map(|words| words.replacen("LCM", "pi-lcm", 1))
     }
 
-    /// Removes what is partly written, because the process exits at once.
-    pub fn abandon(&self) {
-        temporary::abandon_all();
-    }
-
     /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.
     async fn serve(&self, line: CliRequest, history: ChosenHistory) -> CliReply {
         let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
@@ -128,7 +120,27 @@ impl Cli {
         let folder = history.folder(&line.cwd);
         let opened = line.open(history, invocation.access(), folder, &self.cancel).await?;
         let manner = manner(line, invocation);
-        let answered = self.answer_in(line, invocation, &opened, manner).await;
+        let answered = async {
+            let OpenedHistory { home, settings, request } = &opened;
+            let scope = match scope(&home.store, history.session.clone()).await {
+                Err(_) if !invocation.is_of_session() => NO_SESSION,
+                scope => scope?,
+            };
+            let asked = CommandContext {
+                request,
+                home,
+                scope: &scope,
+                settings,
+                importer: &self.importer,
+                syncer: &self.syncer,
+                doing: &Doing { background: "unknown", ..Doing::default() },
+                manner,
+                cancel: self.cancel.clone(),
+                rest: invocation.rest.clone(),
+            };
+            (invocation.command.answer)(&asked).await
+        }
+        .await;
         opened.home.store.close().await;
         let answer = answered?;
         let (code, is_grep) = (invocation.code(&answer.answer), invocation.name == "grep");
@@ -147,38 +159,6 @@ impl Cli {
         let notice = opened.home.store.notice().filter(|_| invocation.name != "doctor").unwrap_or_default();
         let complaint = [in_a_shell(notice), more].join("\n").trim().to_owned();
         Ok(CliReply { output, complaint: legible(&complaint).into_owned(), code })
-    }
-
-    async fn answer_in(
-        &self,
-        line: &CliRequest,
-        invocation: &Invocation,
-        opened: &OpenedHistory,
-        manner: Style,
-    ) -> Result<Answer> {
-        let OpenedHistory { home, settings, sources, folders, .. } = opened;
-        let scope = match scope(&home.store, invocation.history.session.clone()).await {
-            Err(_) if !invocation.is_of_session() => NO_SESSION,
-            scope => scope?,
-        };
-        let asked = CommandContext {
-            home,
-            folders,
-            scope: &scope,
-            settings,
-            importer: &self.importer,
-            syncer: &self.syncer,
-            sources,
-            doing: &Doing { background: "unknown", ..Doing::default() },
-            columns: line.columns,
-            viewer_template: line.viewer_template.as_deref(),
-            live: &Live::default(),
-            summarizers: &[],
-            manner,
-            cancel: self.cancel.clone(),
-            rest: invocation.rest.clone(),
-        };
-        (invocation.command.answer)(&asked).await
     }
 }
 
@@ -313,7 +293,14 @@ impl CliRequest {
             session_id: String::new(),
         };
         let (session_dir, all_sessions) = config::session_folders(&sources, &self.environment);
-        OpenedHistory { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None } }
+        let request = CommandRequest {
+            folders: Folders { session_dir, all_sessions, home: None },
+            sources,
+            columns: self.columns,
+            viewer_template: self.viewer_template.clone(),
+            ..CommandRequest::default()
+        };
+        OpenedHistory { home, settings, request }
     }
 
     /// Pi's settings for a folder.

@@ -8,7 +8,6 @@ use lcm_model::error::{Error, Result};
 use lcm_model::text::{nearest, one_line};
 
 /// A parsed line.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
     /// The command, `help` by default.
     pub name: String,
@@ -87,7 +86,7 @@ impl Rest {
     ///
     /// # Errors
     /// When an option has no value.
-    pub(super) fn typed(command: &Command, line: &str) -> Result<Self> {
+    pub(crate) fn typed(command: &Command, line: &str) -> Result<Self> {
         let mut rest = Self { command: command.name, flags: flags(command), ..Self::default() };
         let mut words = line.split_inclusive(char::is_whitespace);
         while let Some(word) = words.next() {

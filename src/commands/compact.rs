@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::style::hanging;
+use super::style::table;
 use super::{Answer, Command, CommandContext, Summarizer};
 use lcm_compaction::{Forecast, Session, forecast};
 use lcm_model::error::{Error, Result};
@@ -37,16 +37,13 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         return Err(Error::invalid("/lcm compact needs a running Pi"));
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
-    let found = match &scope.leaf {
-        Some(leaf) => {
-            let (conversation, memory) = (scope.conversation, Arc::default());
-            let session = Session { store, conversation, memory, settings, can_recall: true };
-            forecast(session, leaf, asked.live.window(), asked.live.model.as_deref()).await?
-        }
-        None => None,
-    };
-    let Some(forecast) = found else {
-        return Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
+    let nothing =
+        || Ok(Answer::sentence("There is nothing to compact: Pi keeps all of this branch as it is."));
+    let Some(leaf) = &scope.leaf else { return nothing() };
+    let (conversation, memory, live) = (scope.conversation, Arc::default(), &asked.request.live);
+    let session = Session { store, conversation, memory, settings, can_recall: true };
+    let Some(forecast) = forecast(session, leaf, live.window(), live.model.as_deref()).await? else {
+        return nothing();
     };
     if forecast.is_pis {
         return Ok(Answer::sentence(format!(
@@ -55,41 +52,41 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
             settings.min_messages_for_compaction
         )));
     }
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = forecast;
+    Ok(planned(&forecast, &asked.request.summarizers, asked.request.columns))
+}
+
+fn planned(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> Answer {
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
     let json = json!({
         "kept": {"messages": kept.0, "tokens": kept.1},
         "covered": {"messages": covered.0, "tokens": covered.1},
         "ready": {"summaries": ready.0, "messages": ready.1},
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
-        "condensed": condensed, "healed": healed, "budget": budget, "models": asked.summarizers,
+        "condensed": condensed, "healed": healed, "budget": budget, "models": models,
     });
-    Ok(Answer::new(render(&forecast, asked.summarizers, asked.columns), json))
-}
-
-fn render(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> String {
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
-    let row = |name: &str, value: String| format!("\n{name:<10} {}", hanging(&value, 11, columns));
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
-    let mut out = "No model was called, and nothing was changed. A compaction now would".to_owned();
-    out += &row("keep", format!("{} at the end, {}, unchanged", messages(kept.0), tokens(kept.1)));
-    out += &row("cover", format!("{} before that, {}", messages(covered.0), tokens(covered.1)));
     let summaries = count(ready.0, "ready summary");
-    out += &row("reuse", format!("{summaries}, covering {}", messages(ready.1)));
+    let mut rows = vec![
+        ("keep", format!("{} at the end, {}, unchanged", messages(kept.0), tokens(kept.1))),
+        ("cover", format!("{} before that, {}", messages(covered.0), tokens(covered.1))),
+        ("reuse", format!("{summaries}, covering {}", messages(ready.1))),
+    ];
     let written = match (leaves.0, condensed) {
         (0, 0) => "nothing, all summaries are ready".to_owned(),
         (n, _) => {
             format!("{} and {condensed} condensed, from {}", count(n, "leaf summary"), tokens(leaves.1))
         }
     };
-    out += &row("write", written);
+    rows.push(("write", written));
     if healed > 0 {
-        out += &row(
-            "rewrite",
-            format!("{} that no model made, or that /lcm redo names", count(healed, "summary")),
-        );
+        let healed = count(healed, "summary");
+        rows.push(("rewrite", format!("{healed} that no model made, or that /lcm redo names")));
     }
-    out += &row("show", format!("a block of at most {} tokens", grouped(budget)));
+    rows.push(("show", format!("a block of at most {} tokens", grouped(budget))));
     let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();
-    out + &row("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") })
+    rows.push(("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") }));
+    let rows = table(&rows, 11, columns);
+    let text = format!("No model was called, and nothing was changed. A compaction now would\n{rows}");
+    Answer::new(text, json)
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::spent::{Cache, percent};
-use super::style::hanging;
+use super::style::table;
 use super::{Answer, Command, CommandContext, Doing};
 use lcm_model::config::{Context, Settings};
 use lcm_model::dag::Step;
@@ -78,7 +78,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let scope = asked.scope.clone();
     let cache = asked.store().read(move |view| read(view, &scope)).await?;
-    let (live, settings, doing) = (asked.live, asked.settings, asked.doing);
+    let (live, settings, doing) = (&asked.request.live, asked.settings, asked.doing);
     let (tokens, window, mode) = (live.context_tokens, live.context_window, settings.context);
     let block = live.block.as_deref().map(parts);
     let cost = Bill::of(doing, live);
@@ -98,7 +98,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     rows.extend(point.as_ref().map(|point| ("Folds", point.in_words(tokens))));
     rows.extend(pi.misfit(live.window()).map(|why| ("Settings", why)));
     rows.extend(pi_compacts_at.map(|at| ("Pi", format!("compacts from {} tokens on", grouped(at)))));
-    let summarizer = asked.summarizers.first();
+    let summarizer = asked.request.summarizers.first();
     let pause = doing.pause_in_words().map(|pause| format!("; {pause}")).unwrap_or_default();
     rows.extend(summarizer.map(|one| ("Summaries", format!("by {}{pause}", one.in_words()))));
     let names = ["Last"].into_iter().chain(std::iter::repeat(""));
@@ -109,8 +109,6 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     rows.extend(cost.as_ref().map(|cost| ("Cost", cost.in_words())));
     rows.push(("Cache", cache.in_words()));
-    let row = |(name, value): &(&str, String)| format!("{name:<11}{}", hanging(value, 11, asked.columns));
-    let rows: Vec<String> = rows.iter().map(row).collect();
     let block = block.map(|(tokens, sections)| json!({"tokens": tokens, "sections": sections}));
     let folds: Vec<Value> = doing.folding.receipts.iter().map(receipt_json).collect();
     let json = json!({
@@ -118,15 +116,13 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         "folds": folds, "dropped": doing.folding.dropped, "piCompactsAt": pi_compacts_at,
         "summarizer": summarizer, "cost": cost, "cache": cache,
     });
-    Ok(Answer::new(rows.join("\n"), json))
+    Ok(Answer::new(table(&rows, 11, asked.request.columns), json))
 }
 
 /// The cache's state since the branch's last compaction.
 fn read(view: &View<'_>, scope: &Scope) -> Result<Stable> {
-    let branch = match &scope.leaf {
-        Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
-        None => Vec::new(),
-    };
+    let branch = scope.leaf.as_ref().map(|leaf| view.messages().branch(scope.conversation, leaf));
+    let branch = branch.transpose()?.unwrap_or_default();
     let change = branch.iter().rposition(|entry| matches!(entry.step, Step::Compaction));
     let since = &branch[change.map_or(0, |at| at + 1)..];
     let (cache, is_reported) = Cache::read(view, since)?;

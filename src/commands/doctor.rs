@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::args::DATABASE;
 use super::{Answer, Command, CommandContext};
-use crate::doctor::{Check, Doctor, Finding, Rebuilt, Report, rebuild};
+use crate::doctor::{Check, Finding, Rebuilt, check, rebuild};
 use lcm_model::error::Result;
-use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, grouped, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
@@ -29,19 +28,15 @@ pub(crate) const COMMAND: Command = Command {
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     if asked.rest.has(REBUILD) {
-        let rebuilt = rebuild(asked.home, asked.folders, asked.importer.progress_of(), &asked.cancel).await?;
+        let rebuilt =
+            rebuild(asked.home, &asked.request.folders, &asked.importer.progress, &asked.cancel).await?;
         return Ok(Answer::new(rendered(&rebuilt), rebuilt));
     }
     let store = asked.store();
-    let doctor = Doctor {
-        store: store.clone(),
-        // A shell has none open: its scope is the last one.
-        open: if asked.manner.is_shell { ConversationId::NONE } else { asked.scope.conversation },
-        session_dir: asked.folders.session_dir.clone(),
-        cancel: asked.cancel.clone(),
-    };
-    let mut report = doctor.check().await?;
-    if let (Some(file), Some(notice)) = (report.checks.first_mut(), store.notice()) {
+    // A shell has none open: its scope is the last one.
+    let open = (!asked.manner.is_shell).then_some(asked.scope.conversation);
+    let mut checks = check(store, open, &asked.request.folders.session_dir, &asked.cancel).await?;
+    if let (Some(file), Some(notice)) = (checks.first_mut(), store.notice()) {
         // Another file of this project is not in use, and was not checked.
         if notice.contains(REBUILD) {
             file.unfinished.get_or_insert(notice.to_owned());
@@ -49,7 +44,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
             file.notes.push(notice.to_owned());
         }
     }
-    let advice = match (report.is_sound(), asked.rest.value(DATABASE)) {
+    let is_sound = checks.iter().all(Check::is_sound);
+    let advice = match (is_sound, asked.rest.value(DATABASE)) {
         (true, _) => "Everything is in order.",
         (false, Some(path)) => &format!("In a project, /lcm import {path} adds all that can be read in it."),
         (false, None) => {
@@ -57,21 +53,17 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
              This file stays."
         }
     };
-    Ok(Answer::new(format!("{}\n\n{advice}", render(&report)), as_json(&report)))
+    let shown: Vec<String> = checks.iter().map(lines).collect();
+    let json = json!({"sound": is_sound, "checks": checks.iter().map(as_json).collect::<Value>()});
+    Ok(Answer::new(format!("{}\n\n{advice}", shown.join("\n")), json))
 }
 
-fn as_json(report: &Report) -> Value {
-    let finding =
-        |Finding { what, count, named, .. }: &Finding| json!({"what": what, "count": count, "named": named});
-    let check = |check: &Check| {
-        let seen: Value = check.seen.iter().map(|(n, noun)| json!({"count": n, "what": noun})).collect();
-        let findings: Value = check.findings.iter().map(finding).collect();
-        json!({
-            "name": check.name, "sound": check.is_sound(), "seen": seen, "findings": findings, "notes": check.notes,
-            "unfinished": check.unfinished
-        })
-    };
-    json!({"sound": report.is_sound(), "checks": report.checks.iter().map(check).collect::<Value>()})
+fn as_json(check: &Check) -> Value {
+    let seen: Value = check.seen.iter().map(|(n, noun)| json!({"count": n, "what": noun})).collect();
+    json!({
+        "name": check.name, "sound": check.is_sound(), "seen": seen, "findings": check.findings, "notes": check.notes,
+        "unfinished": check.unfinished
+    })
 }
 
 fn rendered(rebuilt: &Rebuilt) -> String {
@@ -94,10 +86,6 @@ fn rendered(rebuilt: &Rebuilt) -> String {
         out += &format!("\nThe old file remains: {}", path.display());
     }
     out
-}
-
-fn render(report: &Report) -> String {
-    report.checks.iter().map(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// `Messages       ok     467 messages`, with a line for each problem.

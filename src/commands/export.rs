@@ -67,7 +67,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let exporter = Exporter {
         home: asked.home.clone(),
         scope: asked.scope.clone(),
-        viewer_template: asked.viewer_template.map(Path::to_owned),
+        viewer_template: asked.request.viewer_template.clone(),
         cancel: asked.cancel.clone(),
         all: has(ALL),
         force: has(FORCE),

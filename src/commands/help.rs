@@ -6,7 +6,7 @@ use super::style::hanging;
 use super::{Answer, COMMANDS, Command, CommandContext};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::{nearest, one_line};
-use lcm_store::{Place, Store};
+use lcm_store::Store;
 
 pub(super) const COMMAND: Command = Command {
     name: "help",
@@ -45,7 +45,8 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(of(command(name)?));
     }
     let (database, place) = database(asked.store());
-    let line = |it: &Command| format!("/lcm {:<9} {}\n", it.name, hanging(it.help, 15, asked.columns));
+    let line =
+        |it: &Command| format!("/lcm {:<9} {}\n", it.name, hanging(it.help, 15, asked.request.columns));
     let lines: String = COMMANDS.iter().map(line).collect();
     let text = format!(
         "{lines}\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.\n\
@@ -57,8 +58,6 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// The database's path, `None` in memory; and where the history is kept, as the end of a sentence.
 pub(super) fn database(store: &Store) -> (Option<String>, String) {
-    match store.place() {
-        Place::Memory => (None, "memory only: nothing of this session is saved".into()),
-        Place::File(path) => (Some(path.display().to_string()), path.display().to_string()),
-    }
+    let path = store.place().map(|path| path.display().to_string());
+    (path.clone(), path.unwrap_or_else(|| "memory only: nothing of this session is saved".into()))
 }

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{self, FROM};
@@ -16,7 +15,7 @@ use lcm_ingest::import::{
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
-use lcm_model::locks::lock;
+use lcm_model::locks::{OnDrop, lock};
 use lcm_model::text::{count, grouped, megabytes, one_line};
 
 /// How many unreadable files are named.
@@ -42,7 +41,7 @@ pub(crate) const COMMAND: Command = Command {
     ],
     arguments: &[(ALL, "every project's sessions"), (STOP, "stop the running import")],
     is_long: true,
-    answer: |asked| Box::pin(asked.importer.answer(asked.home, asked.folders, &asked.rest)),
+    answer: |asked| Box::pin(asked.importer.answer(asked.home, &asked.request.folders, &asked.rest)),
 };
 
 /// The options of `/lcm import`.
@@ -64,61 +63,34 @@ pub struct Importer {
     command: tokio::sync::Mutex<()>,
     /// Held by a running import.
     turn: tokio::sync::Mutex<()>,
-    progress: Progress,
+    pub(super) progress: Progress,
     /// Stops the running import, if there is one.
     cancel: Mutex<Option<CancellationToken>>,
     /// Stops the running import and all later ones.
     closing: CancellationToken,
 }
 
-/// An import that runs until this is dropped.
-struct Running<'a> {
-    importer: &'a Importer,
-    cancel: CancellationToken,
-    _turn: MutexGuard<'a, ()>,
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        *lock(&self.importer.cancel) = None;
-    }
-}
-
-enum ImportRequest {
-    Import(Source),
-    Stop,
-}
-
 impl Importer {
-    /// Answers `/lcm import <line>`.
-    #[cfg(test)]
-    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
-        self.answer(home, folders, &Rest::typed(&COMMAND, line)?).await
-    }
-
     /// Answers when everything is done.
     ///
     /// # Errors
     /// A message for the user.
-    async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
-        let source = match read(rest)? {
-            ImportRequest::Import(source) => source,
-            ImportRequest::Stop => {
-                return Ok(Answer::sentence(match &*lock(&self.cancel) {
-                    Some(cancel) => {
-                        cancel.cancel();
-                        "The import is stopping."
-                    }
-                    None => "No import is running.",
-                }));
-            }
+    pub(crate) async fn answer(&self, home: &Home, folders: &Folders, rest: &Rest) -> Result<Answer> {
+        let Some(source) = read(rest)? else {
+            return Ok(Answer::sentence(match &*lock(&self.cancel) {
+                Some(cancel) => {
+                    cancel.cancel();
+                    "The import is stopping."
+                }
+                None => "No import is running.",
+            }));
         };
         let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
-        let running = self.begin().await;
-        let report = import(home, folders, &source, &self.progress, &running.cancel).await?;
+        let (cancel, _running) = self.begin().await;
+        let report = import(home, folders, &source, &self.progress, &cancel).await?;
         let mut text = render(&report, &source, folders);
         if matches!(source, Source::Project) {
-            let agents = agents_left_out(home, folders, &running.cancel).await.unwrap_or_default();
+            let agents = agents_left_out(home, folders, &cancel).await.unwrap_or_default();
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
             if !agents.is_empty() {
                 text += &format!(
@@ -136,28 +108,27 @@ impl Importer {
     /// For an agent that is none, and when the store fails.
     pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
         let agents: Vec<_> = agents.iter().map(|name| agent(name)).collect::<Result<_>>()?;
-        let running = self.begin().await;
+        let (cancel, _running) = self.begin().await;
         let mut outcome = Ok(());
         for agent in agents {
-            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &running.cancel).await);
+            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
         }
         outcome
-    }
-
-    /// What is shown of its progress.
-    pub fn progress_of(&self) -> &Progress {
-        &self.progress
     }
 
     fn under_way(&self) -> Answer {
         Answer::sentence(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
-    /// Waits until no other import runs.
-    async fn begin(&self) -> Running<'_> {
+    /// Waits until no other import runs, and begins one that this token stops, until the guard is dropped.
+    async fn begin(&self) -> (CancellationToken, OnDrop<impl FnMut()>) {
         let (turn, cancel) = (self.turn.lock().await, self.closing.child_token());
         *lock(&self.cancel) = Some(cancel.clone());
-        Running { importer: self, cancel, _turn: turn }
+        let end = move || {
+            let _until_then = &turn;
+            *lock(&self.cancel) = None;
+        };
+        (cancel, OnDrop(end))
     }
 
     /// The progress of the import for the footer; `None` if none is running.
@@ -172,14 +143,9 @@ impl Importer {
     }
 
     fn words(&self) -> String {
-        let read = |number: &std::sync::atomic::AtomicUsize| number.load(Ordering::Relaxed);
         let Progress { files, done, messages } = &self.progress;
-        format!(
-            "{} of {}, {} new",
-            read(done),
-            count(read(files), "session"),
-            count(read(messages), "message")
-        )
+        let [files, done, messages] = [files, done, messages].map(|number| number.load(Ordering::Relaxed));
+        format!("{done} of {}, {} new", count(files, "session"), count(messages, "message"))
     }
 }
 
@@ -197,7 +163,8 @@ fn agents(name: &str) -> Result<Vec<&'static Agent>> {
     if name == EACH { Ok(all_agents()) } else { Ok(vec![agent(name)?]) }
 }
 
-fn read(rest: &Rest) -> Result<ImportRequest> {
+/// What to import; `None` to stop.
+fn read(rest: &Rest) -> Result<Option<Source>> {
     let given: Vec<&str> = OPTIONS.into_iter().filter(|option| rest.has(option)).collect();
     let path = rest.path();
     match (given.as_slice(), rest.text.as_str()) {
@@ -207,12 +174,12 @@ fn read(rest: &Rest) -> Result<ImportRequest> {
                 return Err(Error::invalid("--from all takes no path: name the agent whose logs are there"));
             }
             let everything = !flags.is_empty();
-            Ok(ImportRequest::Import(Source::Agents { agents, path, everything, since: None }))
+            Ok(Some(Source::Agents { agents, path, everything, since: None }))
         }
-        ([], "") => Ok(ImportRequest::Import(Source::Project)),
-        ([ALL], "") => Ok(ImportRequest::Import(Source::Everything)),
-        ([STOP], "") => Ok(ImportRequest::Stop),
-        ([], text) if !text.starts_with("--") => Ok(ImportRequest::Import(Source::Path(args::path(text)))),
+        ([], "") => Ok(Some(Source::Project)),
+        ([ALL], "") => Ok(Some(Source::Everything)),
+        ([STOP], "") => Ok(None),
+        ([], text) if !text.starts_with("--") => Ok(Some(Source::Path(args::path(text)))),
         ([], text) => Err(args::foreign(COMMAND.name, text, &OPTIONS)),
         ([option, others @ ..], text) => {
             let other = one_line(others.first().unwrap_or(&text), 40);
@@ -275,6 +242,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         }
         _ => String::new(),
     };
+    let reason = |file: &Unreadable| format!("{}: {}", one_line(&file.name, 80), file.reason);
     let (sessions, new) = (count(report.sessions, "session"), count(report.new, "message"));
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
@@ -282,7 +250,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
         (report.lost, "unreadable row", "left out".to_owned()),
-        (failed.len(), "file", format!("could not be read ({})", reasons(failed))),
+        (failed.len(), "file", format!("could not be read ({})", few(failed.iter().map(reason)))),
     ] {
         if n > 0 {
             out += &format!(", {} {what}", count(n, noun));
@@ -318,7 +286,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
 
 /// Names the first files with broken lines.
 fn broken_in(files: &[(String, Vec<usize>)]) -> String {
-    let named = files.iter().take(NAMED).map(|(name, lines)| {
+    let named = files.iter().map(|(name, lines)| {
         let name = one_line(name, 80);
         let numbers: Vec<String> = lines.iter().take(NAMED).map(|line| grouped(*line)).collect();
         let more = if lines.len() > NAMED { ", …" } else { "" };
@@ -328,19 +296,12 @@ fn broken_in(files: &[(String, Vec<usize>)]) -> String {
             numbers => format!("{name}: lines {}{more}", numbers.join(", ")),
         }
     });
-    let mut named: Vec<String> = named.collect();
-    if files.len() > NAMED {
-        named.push(format!("and {} more", grouped(files.len() - NAMED)));
-    }
-    named.join("; ")
+    few(named)
 }
 
-fn reasons(failed: &[Unreadable]) -> String {
-    let named =
-        failed.iter().take(NAMED).map(|file| format!("{}: {}", one_line(&file.name, 80), file.reason));
-    let mut reasons: Vec<String> = named.collect();
-    if failed.len() > NAMED {
-        reasons.push(format!("and {} more", grouped(failed.len() - NAMED)));
-    }
-    reasons.join("; ")
+/// The first files, and how many more there are.
+fn few(files: impl ExactSizeIterator<Item = String>) -> String {
+    let more = files.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("and {} more", grouped(more)));
+    files.take(NAMED).chain(more).collect::<Vec<_>>().join("; ")
 }

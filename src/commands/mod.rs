@@ -26,11 +26,11 @@ mod summarizer;
 pub mod sync;
 pub(crate) mod tree;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -92,25 +92,36 @@ pub(crate) const COMMANDS: &[Command] = &[
     settings::COMMAND,
 ];
 
+/// A line of `/lcm`, and what the host knows.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CommandRequest {
+    /// The text after `/lcm`.
+    pub line: String,
+    /// The last entry of the branch.
+    pub leaf_id: Option<String>,
+    /// Where Pi keeps its sessions.
+    pub folders: Folders,
+    pub sources: SettingSources,
+    /// Columns of the screen, if there is one.
+    pub columns: Option<usize>,
+    /// The viewer's template, if the package includes it.
+    pub viewer_template: Option<PathBuf>,
+    /// The current context, as far as Pi knows.
+    pub live: Live,
+    /// The models that write summaries, in the order in which they are asked, as far as Pi knows.
+    pub summarizers: Vec<Summarizer>,
+}
+
 /// A request and its context.
 pub struct CommandContext<'a> {
+    pub request: &'a CommandRequest,
     pub home: &'a Home,
-    /// Where Pi keeps its sessions.
-    pub folders: &'a Folders,
     pub scope: &'a Scope,
     pub settings: &'a Settings,
     pub importer: &'a Importer,
     pub syncer: &'a Syncer,
-    pub sources: &'a SettingSources,
     pub doing: &'a Doing,
-    /// Columns of the screen, if there is one.
-    pub columns: Option<usize>,
-    /// The viewer's template, if the package includes it.
-    pub viewer_template: Option<&'a Path>,
-    /// The current context, as far as Pi knows.
-    pub live: &'a Live,
-    /// The models that write summaries, in the order in which they are asked, as far as Pi knows.
-    pub summarizers: &'a [Summarizer],
     /// Whether in Pi or in a shell.
     pub manner: Style,
     pub cancel: CancellationToken,
@@ -217,12 +228,12 @@ pub fn removes(line: &str) -> bool {
     words.name == purge::COMMAND.name && words.rest.split_whitespace().any(|word| word == purge::AGREED)
 }
 
-/// Answers `/lcm <line>`. With `--json` a failure is an answer too, `{"error": {code, message}}`.
+/// Answers a line. With `--json` a failure is an answer too, `{"error": {code, message}}`.
 ///
 /// # Errors
 /// A message for the user.
-pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
-    let words = CommandLine::of(line);
+pub async fn run(asked: CommandContext<'_>) -> Result<Answer> {
+    let words = CommandLine::of(&asked.request.line);
     let answered = answer(asked, &words).await;
     as_asked(&words, answered)
 }
@@ -237,7 +248,7 @@ fn as_asked(words: &CommandLine, answered: Result<Answer>) -> Result<Answer> {
     if !words.as_json {
         return answered;
     }
-    let mut answer = answered.unwrap_or_else(|error| failure(&error));
+    let mut answer = answered.unwrap_or_else(|error| Answer::new(String::new(), failure(&error)));
     answer.text = json_text(&answer.answer);
     Ok(answer)
 }
@@ -250,7 +261,7 @@ async fn answer(asked: CommandContext<'_>, words: &CommandLine) -> Result<Answer
     (command.answer)(&CommandContext { rest: Rest::typed(command, &words.rest)?, ..asked }).await
 }
 
-fn failure(error: &Error) -> Answer {
-    let (code, message) = (error.code().as_str(), error.to_string());
-    Answer::new(String::new(), json!({"error": {"code": code, "message": message}}))
+/// A failure as JSON.
+pub fn failure(error: &Error) -> Value {
+    json!({"error": {"code": error.code().as_str(), "message": error.to_string()}})
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
-use crate::maintenance::purge::{Removed, Still, Wish, find, remove};
+use crate::maintenance::purge::{Still, Wish, find, remove};
 use lcm_model::error::Result;
 use lcm_model::text::{count, folded, grouped, in_line, local_minute, local_span, one_line, timestamp};
 use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
@@ -47,33 +47,36 @@ pub(super) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (wish, line) = wish(asked);
-    let what = wish.to_string();
-    let found = find(asked.store(), asked.scope, &wish, asked.live.shown_from.clone()).await?;
+    let (wish, what) = wish(asked);
+    let found = find(asked.store(), asked.scope, &wish, asked.request.live.shown_from.clone()).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
         let end = answer.text.find('\n').unwrap_or(answer.text.len());
         answer.text.insert_str(end, &beginnings(asked, &found.plan).await?);
         answer.text += "\nThis can't be undone.";
+        // The text may look like options.
+        let line = match wish {
+            Wish::Named(_) => format!("purge {what} {AGREED}"),
+            Wish::Text(text) => format!("purge {TEXT} {AGREED} -- \"{text}\""),
+        };
         let confirm =
             Confirm { title: question(&found.plan), message: answer.text.clone(), line: line.clone() };
         answer.text += &format!(" /lcm {line} removes it.");
         return Ok(Answer { confirm: Some(confirm), ..answer });
     }
-    let Removed { plan, still, complete } = remove(asked.store(), asked.scope, found).await?;
+    let (plan, still, complete) = remove(asked.store(), found).await?;
     Ok(answer(&what, &plan, &still, Some(complete)))
 }
 
-/// What to purge, and the line that does it without asking.
+/// What to purge, and the same in words.
 fn wish(asked: &CommandContext<'_>) -> (Wish, String) {
     if !asked.rest.has(TEXT) {
         let what = folded(&asked.rest.text);
-        let line = format!("purge {what} {AGREED}");
-        return (Wish::Named(what), line);
+        return (Wish::Named(what.clone()), what);
     }
     let text = behind_options(asked.rest.text.trim());
     let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    (Wish::Text(inner.to_owned()), format!("purge {TEXT} {AGREED} -- \"{inner}\""))
+    (Wish::Text(inner.to_owned()), format!("{TEXT} \"{inner}\""))
 }
 
 /// The first messages that a plan removes: id, role, time and first words.

@@ -66,14 +66,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     if number == 0 {
         return Ok(Answer::sentence("This branch has no summaries yet."));
     }
-    asked
-        .store()
-        .write(move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref()))
-        .await?;
-    let usual = asked.summarizers.first().map(Summarizer::in_words);
+    let redo = move |batch: &Batch<'_>| batch.summaries().redo(&summaries, named.as_deref());
+    asked.store().write(redo).await?;
+    let usual = asked.request.summarizers.first().map(Summarizer::in_words);
     let by = match model {
         // A shell does not know Pi's models.
-        Some(model) if asked.summarizers.is_empty() => format!(" by {model}, if Pi can ask it"),
+        Some(model) if asked.request.summarizers.is_empty() => format!(" by {model}, if Pi can ask it"),
         Some(model) => format!(" by {model}"),
         None => usual.map(|model| format!(" by {model}")).unwrap_or_default(),
     };

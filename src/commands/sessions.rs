@@ -53,22 +53,19 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let current = asked.scope.conversation;
     let all = move |view: &View<'_>| {
-        // No session has this row.
-        let ids = view.messages().other_sessions(ConversationId(0), i32::MAX as usize)?;
+        let ids = view.messages().other_sessions(ConversationId::NONE, i32::MAX as usize)?;
         ids.into_iter().map(|id| session(view, id, id == current)).collect::<Result<Vec<_>>>()
     };
     let sessions = asked.store().read(all).await?;
-    Ok(Answer::new(render(&sessions, asked.columns, asked.manner), json!({"sessions": sessions})))
+    Ok(Answer::new(render(&sessions, asked.request.columns, asked.manner), json!({"sessions": sessions})))
 }
 
 pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
     let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
-    let about = match first_request {
-        Some(request) => view.messages().parsed(request)?.take_searchable(),
-        None => String::new(),
-    };
+    let request = first_request.map(|request| view.messages().parsed(request)).transpose()?;
+    let about = request.map(|mut request| request.take_searchable()).unwrap_or_default();
     Ok(SessionLine {
         id: session_id,
         file,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::args::CommandLine;
-use super::{Answer, Command, Rest, as_asked, help};
+use super::{Answer, Command, CommandRequest, Rest, as_asked, help};
 use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, listed, setting, settings};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -34,7 +34,7 @@ pub(super) const COMMAND: Command = Command {
         (RESET, "remove the setting from the file"),
     ],
     is_long: false,
-    answer: |asked| Box::pin(answer(asked.sources, &asked.rest)),
+    answer: |asked| Box::pin(answer(&asked.request.sources, &asked.rest)),
 };
 
 /// Reads and writes files, and waits for others that write them.
@@ -43,15 +43,15 @@ async fn answer(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
     blocking(move || look_or_change(&sources, &rest)).await
 }
 
-/// Answers `/lcm settings …` without an open session; `line` is the text after `/lcm`.
+/// Answers `/lcm settings …` without an open session.
 ///
 /// # Errors
 /// A message for the user.
-pub async fn run(sources: &SettingSources, line: &str) -> Result<Answer> {
-    let words = CommandLine::of(line);
+pub async fn run(request: &CommandRequest) -> Result<Answer> {
+    let words = CommandLine::of(&request.line);
     let answered = match Rest::typed(&COMMAND, &words.rest) {
         _ if words.wants_help => Ok(help::of(&COMMAND)),
-        Ok(rest) => answer(sources, &rest).await,
+        Ok(rest) => answer(&request.sources, &rest).await,
         Err(error) => Err(error),
     };
     as_asked(&words, answered)

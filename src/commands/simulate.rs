@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::{Answer, Command, CommandContext};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
-use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, simulate};
+use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
 use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso, timestamp};
-use lcm_model::tokens;
+use lcm_model::tokens::estimate;
 use lcm_model::{Message, Part, Role, Usage, read_json};
 use lcm_store::tasks::blocking;
 
@@ -36,11 +36,11 @@ pub(crate) const COMMAND: Command = Command {
 
 /// Models whose prices are known without Pi, with those of the small model that summarizes, in dollars per million
 /// tokens: input, output, cache read, cache write.
-const KNOWN: [(&str, usize, [f64; 4], [f64; 4]); 4] = [
-    ("claude-opus-5.5", 1_000_000, [4.0, 20.0, 0.2, 5.0], [0.1, 0.5, 0.01, 0.125]),
-    ("claude-fable-5.2", 1_000_000, [8.0, 40.0, 0.2, 10.0], [0.1, 0.5, 0.01, 0.125]),
-    ("gpt-6.2-sol", 272_000, [2.0, 10.0, 0.1, 2.5], [0.1, 0.5, 0.01, 0.125]),
-    ("gemini-4", 1_048_576, [2.0, 10.0, 0.1, 0.0], [0.3, 2.5, 0.03, 0.0]),
+const KNOWN: [PricedModel; 4] = [
+    ("claude-opus-5.5", 1_000_000, cost([4.0, 20.0, 0.2, 5.0]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("claude-fable-5.2", 1_000_000, cost([8.0, 40.0, 0.2, 10.0]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("gpt-6.2-sol", 272_000, cost([2.0, 10.0, 0.1, 2.5]), cost([0.1, 0.5, 0.01, 0.125])),
+    ("gemini-4", 1_048_576, cost([2.0, 10.0, 0.1, 0.0]), cost([0.3, 2.5, 0.03, 0.0])),
 ];
 /// The window of a model that the session does not tell.
 const WINDOW: usize = 200_000;
@@ -56,11 +56,11 @@ const MILLION: f64 = 1_000_000.0;
 
 /// Simulates the sessions in files and folders, by default those of this project.
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (mut paths, usual) = (asked.rest.paths()?, &asked.folders.session_dir);
+    let (mut paths, usual) = (asked.rest.paths()?, &asked.request.folders.session_dir);
     if asked.rest.has(SESSION) {
         paths.push(file(asked).await?);
     }
-    let (settings, columns) = (asked.settings.clone(), asked.columns);
+    let (settings, columns) = (asked.settings.clone(), asked.request.columns);
     let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
         [] => format!(
@@ -89,7 +89,9 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         if rows.is_empty() {
             return Err(nothing);
         }
-        Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum(&rows)})))
+        let (requests, [alone, tuned, ours]) = sum(&rows);
+        let sum = json!({"requests": requests, "alone": alone, "tuned": tuned, "ours": ours});
+        Ok(Answer::new(render(&rows, columns), json!({"sessions": rows, "sum": sum})))
     })
     .await
 }
@@ -107,16 +109,15 @@ type PricedModel = (&'static str, usize, Cost, Cost);
 
 fn known(name: &str) -> Result<PricedModel> {
     let wanted = name.rsplit('/').next().unwrap_or(name).replace('-', ".");
-    let found = KNOWN.iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
-    let (name, window, of, small) = found.ok_or_else(|| {
+    let found = KNOWN.into_iter().find(|(name, ..)| name.replace('-', ".").starts_with(&wanted));
+    found.ok_or_else(|| {
         let names: Vec<&str> = KNOWN.iter().map(|(name, ..)| *name).collect();
         let name = one_line(name, 60);
         Error::invalid(format!("the prices of {name} are not known here: choose one of {}", names.join(", ")))
-    })?;
-    Ok((name, *window, cost(*of), cost(*small)))
+    })
 }
 
-fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
+const fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
     Cost { input, output, cache_read, cache_write }
 }
 
@@ -178,9 +179,12 @@ impl SimulatedSession {
     fn of(file: &Path, text: &str, known: Option<PricedModel>, settings: &Settings) -> Option<Self> {
         let recording = Recording::of(text);
         recording.requests.first()?;
+        let largest = recording.requests.iter().map(|request| request.prompt).max();
         let (model, window, cost, small) = match known {
             Some((name, window, cost, small)) => (name.to_owned(), window, cost, Some(small)),
-            None => (recording.model.clone(), WINDOW.max(recording.largest()), recording.prices(), None),
+            None => {
+                (recording.model.clone(), WINDOW.max(largest.unwrap_or_default()), recording.prices(), None)
+            }
         };
         let live = Live {
             context_window: Some(window),
@@ -240,7 +244,7 @@ impl Recording {
             match kind {
                 "compaction" => is_compacted = true,
                 "custom_message" | "branch_summary" => {
-                    said += size(entry["content"].as_str().unwrap_or_default());
+                    said += estimate(entry["content"].as_str().unwrap_or_default());
                 }
                 "message" => {
                     let message = Message::parse(&entry["message"].to_string());
@@ -258,7 +262,7 @@ impl Recording {
                                 _ => last.is_some_and(|last| usage.cache_read < last.prompt / 2),
                             };
                             let thinking = message.parts.iter().map(|part| match part {
-                                Part::Thinking(text) => size(text),
+                                Part::Thinking(text) => estimate(text),
                                 _ => 0,
                             });
                             out.requests.push(RecordedRequest {
@@ -311,23 +315,11 @@ impl Recording {
 
     /// The prices that the answers were paid at, per million tokens; 0 where nothing was used.
     fn prices(&self) -> Cost {
-        let [input, output, read, write] =
-            self.paid.map(
-                |(tokens, cost)| {
-                    if tokens > 0 { cost * MILLION / lcm_model::policy::float(tokens) } else { 0.0 }
-                },
-            );
+        let price = |(tokens, cost)| if tokens > 0 { cost * MILLION / float(tokens) } else { 0.0 };
+        let [input, output, read, write] = self.paid.map(price);
         let input = if input > 0.0 { input } else { write };
         cost([input, output, read, write])
     }
-
-    fn largest(&self) -> usize {
-        self.requests.iter().map(|request| request.prompt).max().unwrap_or_default()
-    }
-}
-
-fn size(text: &str) -> usize {
-    tokens::estimate(text)
 }
 
 /// The entries from the first to the last one; all of them in a file without ids.
@@ -335,25 +327,21 @@ fn branch(entries: &[Value]) -> Vec<&Value> {
     let by_id: std::collections::HashMap<&str, &Value> =
         entries.iter().filter_map(|entry| Some((entry["id"].as_str()?, entry))).collect();
     let last = entries.iter().rfind(|entry| entry["parentId"].is_string());
-    let Some(mut at) = last else { return entries.iter().collect() };
-    let mut path = vec![at];
-    while let Some(parent) = at["parentId"].as_str().and_then(|id| by_id.get(id)) {
-        if path.len() > entries.len() {
-            break;
-        }
-        path.push(parent);
-        at = parent;
+    if last.is_none() {
+        return entries.iter().collect();
     }
+    let parent = |entry: &&Value| by_id.get(entry["parentId"].as_str()?).copied();
+    // A file may name its entries in a circle.
+    let mut path: Vec<&Value> = std::iter::successors(last, parent).take(entries.len() + 1).collect();
     path.reverse();
     path
 }
 
-fn sum(rows: &[SimulatedSession]) -> Value {
-    let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
-    json!({
-        "requests": rows.iter().map(|row| row.requests).sum::<usize>(),
-        "alone": of(|row| row.alone), "tuned": of(|row| row.tuned), "ours": of(|row| row.ours),
-    })
+/// The number of requests, and what they cost with Pi alone, with Pi tuned and with this extension.
+fn sum(rows: &[SimulatedSession]) -> (usize, [f64; 3]) {
+    let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum();
+    let requests = rows.iter().map(|row| row.requests).sum();
+    (requests, [of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours)])
 }
 
 fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
@@ -362,16 +350,13 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
     );
     for row in rows {
-        out += &line(&row.minute, row.requests, row.alone, row.tuned, row.ours, row.folds);
+        out += &line(&row.minute, row.requests, [row.alone, row.tuned, row.ours], row.folds);
     }
     if rows.len() > 1 {
-        let of = |part: fn(&SimulatedSession) -> f64| rows.iter().map(part).sum::<f64>();
-        let (requests, folds) =
-            (rows.iter().map(|row| row.requests).sum(), rows.iter().map(|row| row.folds).sum());
-        out += &line("total", requests, of(|row| row.alone), of(|row| row.tuned), of(|row| row.ours), folds);
+        let (requests, costs) = sum(rows);
+        out += &line("total", requests, costs, rows.iter().map(|row| row.folds).sum());
     }
-    let longest = rows.iter().max_by_key(|row| row.requests);
-    if let Some(row) = longest {
+    if let Some(row) = rows.iter().max_by_key(|row| row.requests) {
         // Blocks may be two columns wide.
         let width = columns.map_or(PLOT, |columns| PLOT.min(columns.saturating_sub(20) / 2).max(10));
         let most = row.sizes.iter().map(|(alone, ours)| *alone.max(ours)).max().unwrap_or(1);
@@ -406,7 +391,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     out
 }
 
-fn line(name: &str, requests: usize, alone: f64, tuned: f64, ours: f64, folds: usize) -> String {
+fn line(name: &str, requests: usize, [alone, tuned, ours]: [f64; 3], folds: usize) -> String {
     let share = if alone > 0.0 { format!(" ({:.0} %)", 100.0 * ours / alone) } else { String::new() };
     format!(
         "{name:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {folds:>5}\n",

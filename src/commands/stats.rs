@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::context::Bill;
 use super::help::database;
 use super::spent::{Cache, SummaryCost};
-use super::style::hanging;
+use super::style::table;
 use super::{Answer, Command, CommandContext, Doing};
 use lcm_model::error::Result;
 use lcm_model::text::{count, grouped, megabytes};
 use lcm_recall::describe::{BranchTokens, Overview};
-use lcm_store::{DepthCount, Place, Sizes, Store, Totals, View};
+use lcm_store::{DepthCount, Sizes, Store, Totals, View};
 
 /// Columns for the rows' names.
-const NAMES: usize = 15;
+const NAMES: usize = 16;
 
 pub(crate) const COMMAND: Command = Command {
     name: "stats",
@@ -39,11 +39,8 @@ const AGAIN: u64 = 10;
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let stats = Stats::read(asked).await?;
-    let row = |(name, value): (&str, String)| {
-        format!("{name:<NAMES$} {}", hanging(&value, NAMES + 1, asked.columns))
-    };
-    let rows: Vec<String> = stats.rows(asked).into_iter().map(row).collect();
-    Ok(Answer::new(rows.join("\n"), stats.json(asked)))
+    let text = table(&stats.rows(asked), NAMES, asked.request.columns);
+    Ok(Answer::new(text, stats.json(asked)))
 }
 
 /// All numbers. Tokens are estimates.
@@ -60,8 +57,6 @@ struct Stats {
     bytes: u64,
     /// `None` for a long history, in a shell that did not ask for everything.
     long: Option<Long>,
-    /// `None` before the first request, and without an open session.
-    requests: Option<Bill>,
 }
 
 impl Stats {
@@ -70,7 +65,6 @@ impl Stats {
         let bytes = store.bytes().await?;
         let is_all = !asked.manner.is_shell || bytes <= LONG || asked.rest.has(FULL);
         let long = if is_all { Some(long(asked).await?) } else { None };
-        let requests = Bill::of(asked.doing, asked.live);
         let read = move |view: &View<'_>| {
             let (summaries, messages) = (view.summaries(), view.messages());
             Ok(Self {
@@ -85,7 +79,6 @@ impl Stats {
                 sessions: messages.conversations()?,
                 bytes,
                 long,
-                requests,
             })
         };
         store.read(read).await
@@ -111,18 +104,12 @@ impl Stats {
             rows.push(("This branch", format!("about {all} tokens{with}")));
             rows.push(("Saves", format!("about {} tokens per request", grouped(saved(*tokens)))));
         }
-        rows.push((
-            "Cost",
-            format!(
-                "{} for the summaries kept; all of this project: {}",
-                costs.0.in_words(),
-                costs.1.in_words()
-            ),
-        ));
-        rows.extend(self.requests.as_ref().map(|bill| ("Requests", bill.in_words())));
-        let cache = |cache: &Cache| cache.in_words();
+        let [own, all] = [&costs.0, &costs.1].map(SummaryCost::in_words);
+        rows.push(("Cost", format!("{own} for the summaries kept; all of this project: {all}")));
+        let bill = Bill::of(asked.doing, &asked.request.live);
+        rows.extend(bill.map(|bill| ("Requests", bill.in_words())));
         rows.extend(long.map(|long| {
-            ("Prompt cache", long.cache.as_ref().map_or_else(|| "not reported".to_owned(), cache))
+            ("Prompt cache", long.cache.as_ref().map_or_else(|| "not reported".to_owned(), Cache::in_words))
         }));
         rows.push(("Background", background(asked.doing, self.ready)));
         rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));
@@ -145,7 +132,7 @@ impl Stats {
             "summaries": {"degraded": totals.degraded, "byDepth": depths},
             "branch": long.map(branch),
             "cost": {"session": self.costs.0, "project": self.costs.1},
-            "requests": self.requests,
+            "requests": Bill::of(doing, &asked.request.live),
             "cache": long.map(|long| &long.cache),
             "background": {
                 "state": doing.background, "ready": self.ready,
@@ -221,19 +208,15 @@ fn parts(sizes: &Sizes, has_summaries: bool) -> String {
     ];
     let mut parts =
         vec![format!("{} messages ({} unpacked)", megabytes(sizes.messages), megabytes(sizes.unpacked))];
-    parts.extend(
-        named
-            .iter()
-            .filter(|(_, bytes)| *bytes > 0)
-            .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
-    );
+    let named = named.iter().filter(|(_, bytes)| *bytes > 0);
+    parts.extend(named.map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))));
     parts.join(", ")
 }
 
 /// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
 pub async fn size_warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
     let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
-    let Place::File(path) = store.place() else { return Ok(None) };
+    let Some(path) = store.place() else { return Ok(None) };
     if bytes <= budget {
         return Ok(None);
     }

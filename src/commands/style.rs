@@ -117,6 +117,12 @@ pub(super) fn fit(line: &str, width: usize) -> String {
     fitting.collect::<String>().trim_end().to_owned() + "…"
 }
 
+/// Names and values, in lines of which values begin after `indent` columns.
+pub(super) fn table(rows: &[(&str, String)], indent: usize, width: Option<usize>) -> String {
+    let row = |(name, value): &(&str, String)| format!("{name:<indent$}{}", hanging(value, indent, width));
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
 /// `text` after `indent` columns, wrapped between words at `width`, with further lines indented equally.
 pub(super) fn hanging(text: &str, indent: usize, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };

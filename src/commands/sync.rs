@@ -118,7 +118,7 @@ fn by_settings(settings: &Settings) -> Options {
 }
 
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
-    asked.sources.check()?;
+    asked.request.sources.check()?;
     let mut options = by_settings(asked.settings);
     let named = asked.rest.only().map_err(|error| match asked.rest.text.contains("--project") {
         true => Error::invalid(format!("in Pi, {NAME} names the project: /lcm sync TARGET {NAME} ADDRESS")),
@@ -159,12 +159,8 @@ fn render(report: &Report) -> String {
             were(*purged)
         );
     }
-    for said in [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)]
-        .into_iter()
-        .flatten()
-    {
-        out += &format!("\n{said}");
-    }
+    let said = [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)];
+    out.extend(said.into_iter().flatten().map(|said| format!("\n{said}")));
     if !report.closed.is_empty() {
         out += &format!("\n{}", unopened(report));
     } else if let Some(key) = &report.key {

@@ -29,7 +29,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (Overview { visible, frontier, totals, .. }, tokens) = asked.overview().await?;
     let (mut here, mut has_degraded) = (0, false);
     let mut lines = Vec::new();
-    let width = asked.columns.unwrap_or(WIDTH).max(NARROWEST);
+    let width = asked.request.columns.unwrap_or(WIDTH).max(NARROWEST);
     for item in &frontier {
         push(item, "● ", "  ", width, &mut lines);
         each(item, &mut |card| {

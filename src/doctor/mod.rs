@@ -17,13 +17,12 @@ use lcm_ingest::file::SessionFile;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::text;
-use lcm_model::{Content, agent_of, replacements};
+use lcm_model::{Content, agent_of, replacements, text};
 use lcm_store::tasks::go_on;
 use lcm_store::{AuditedMessage, Store, StoredSession, View};
 
 pub use rebuild::{Rebuilt, rebuild};
-pub use report::{Check, Finding, Report};
+pub use report::{Check, Finding};
 
 /// What is wrong with an entry, in the order of [`lcm_store::Upkeep::misplaced_entries`].
 const MISPLACED: [&str; 5] = [
@@ -34,70 +33,55 @@ const MISPLACED: [&str; 5] = [
     "it edits an entry that does not show the replaced message",
 ];
 
-/// The checks of one store.
-pub struct Doctor {
-    pub store: Store,
-    /// The open session, which may be ahead of the store.
-    pub open: ConversationId,
-    /// Where the project's session files are.
-    pub session_dir: PathBuf,
-    /// Stops a check.
-    pub cancel: CancellationToken,
-}
-
-impl Doctor {
-    /// Checks everything.
-    ///
-    /// # Errors
-    /// When the check is cancelled, or the store is closed. What can't be read is in the report.
-    pub async fn check(&self) -> Result<Report> {
-        let cancel = self.cancel.clone();
-        let look = move |view: &View<'_>| {
-            let checks = stored(view, &cancel);
-            let sessions = view.messages().sessions(None).unwrap_or_default();
-            go_on(&cancel).map(|()| (checks, sessions))
+/// Checks a store, in which the session `open` may lag behind, and the files of sessions, of which the project's are in
+/// `session_dir`.
+///
+/// # Errors
+/// When the check is cancelled, or the store is closed. What can't be read is in the checks.
+pub async fn check(
+    store: &Store,
+    open: Option<ConversationId>,
+    session_dir: &Path,
+    cancel: &CancellationToken,
+) -> Result<Vec<Check>> {
+    let stop = cancel.clone();
+    let look = move |view: &View<'_>| {
+        let checks = stored(view, &stop);
+        let sessions = view.messages().sessions(None).unwrap_or_default();
+        go_on(&stop).map(|()| (checks, sessions))
+    };
+    let (mut checks, sessions) = store.read(look).await?;
+    if checks.len() == 1 {
+        return Ok(checks);
+    }
+    let mut notes = Vec::new();
+    let (mut gone, mut read, mut entries) = (0, 0, 0);
+    // Each file in a view of its own: they grow.
+    for session in sessions {
+        let Some(path) = session.file.as_ref().map(PathBuf::from) else { continue };
+        if !path.exists() {
+            gone += 1;
+            continue;
+        }
+        let (is_open, stop) = (Some(session.id) == open, cancel.clone());
+        // An import without a path does not look elsewhere.
+        let import = match path.parent() == Some(session_dir) {
+            true => "/lcm import".to_owned(),
+            false => format!("/lcm import {}", path.display()),
         };
-        let (mut checks, sessions) = self.store.read(look).await?;
-        if checks.len() > 1 {
-            checks.push(self.files(sessions).await?);
-        }
-        Ok(Report { checks })
+        let compare = move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &import, &stop));
+        let (seen, note) = store.read(compare).await?;
+        go_on(cancel)?;
+        read += usize::from(seen.is_some());
+        entries += seen.unwrap_or_default();
+        notes.extend(note);
     }
-
-    /// Compares the files of sessions with what is stored, each in a view of its own: they grow.
-    async fn files(&self, sessions: Vec<StoredSession>) -> Result<Check> {
-        let mut notes = Vec::new();
-        let (mut gone, mut read, mut entries) = (0, 0, 0);
-        for session in sessions {
-            let Some(path) = session.file.as_ref().map(PathBuf::from) else { continue };
-            if !path.exists() {
-                gone += 1;
-                continue;
-            }
-            let (is_open, cancel) = (session.id == self.open, self.cancel.clone());
-            // An import without a path does not look elsewhere.
-            let import = match path.parent() == Some(&self.session_dir) {
-                true => "/lcm import".to_owned(),
-                false => format!("/lcm import {}", path.display()),
-            };
-            let compare =
-                move |view: &View<'_>| Ok(compared(view, &session, &path, is_open, &import, &cancel));
-            let (seen, note) = self.store.read(compare).await?;
-            go_on(&self.cancel)?;
-            read += usize::from(seen.is_some());
-            entries += seen.unwrap_or_default();
-            notes.extend(note);
-        }
-        if gone > 0 {
-            notes.push(format!("{} no longer there", text::count(gone, "file")));
-        }
-        Ok(Check {
-            name: "Session files",
-            seen: vec![(read, "file"), (entries, "entry")],
-            notes,
-            ..Check::default()
-        })
+    if gone > 0 {
+        notes.push(format!("{} no longer there", text::count(gone, "file")));
     }
+    let seen = vec![(read, "file"), (entries, "entry")];
+    checks.push(Check { name: "Session files", seen, notes, ..Check::default() });
+    Ok(checks)
 }
 
 /// All checks of what is stored. Stops, with any result, once `cancel` is raised.

@@ -11,19 +11,16 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::Doctor;
+use super::check;
 use crate::maintenance::purge::other_files;
 use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
 use lcm_ingest::{SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
-use lcm_model::ids::ConversationId;
 use lcm_model::locks::lock;
 use lcm_model::text;
 use lcm_store::tasks::blocking;
-use lcm_store::{
-    Batch, OldStore, Place, PurgedEntries, Store, View, backup_name, joinable, project_of, replace,
-};
+use lcm_store::{Batch, OldStore, PurgedEntries, Store, View, backup_name, joinable, project_of, replace};
 
 /// What was rebuilt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -58,7 +55,7 @@ pub async fn rebuild(
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<Rebuilt> {
-    let Place::File(own) = home.store.place().clone() else {
+    let Some(own) = home.store.place().map(ToOwned::to_owned) else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to rebuild"));
     };
     home.store.close().await;
@@ -169,14 +166,8 @@ async fn prove(
         let lacking = text::count(lacking, "message");
         return Err(Error::store(format!("the new database would lack {lacking}; nothing was changed")));
     }
-    let doctor = Doctor {
-        store: fresh.store.clone(),
-        open: ConversationId::NONE,
-        session_dir: folders.session_dir.clone(),
-        cancel: cancel.clone(),
-    };
-    let report = doctor.check().await?;
-    let Some(check) = report.checks.iter().find(|check| !check.is_sound()) else { return Ok(()) };
+    let checks = check(&fresh.store, None, &folders.session_dir, cancel).await?;
+    let Some(check) = checks.iter().find(|check| !check.is_sound()) else { return Ok(()) };
     let found = check.findings.first().map(|found| format!("{}: {}", found.what, found.named.join(", ")));
     let what = found.or_else(|| check.unfinished.clone()).unwrap_or_default();
     Err(Error::store(format!("the new database is not sound ({what}); nothing was changed")))

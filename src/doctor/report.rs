@@ -1,5 +1,7 @@
 //! The findings of a check as data; the command words them.
 
+use serde::Serialize;
+
 use lcm_model::error::Result;
 
 /// One of the checks.
@@ -16,7 +18,7 @@ pub struct Check {
 }
 
 /// One kind of problem, with all its occurrences.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The problem, worded to follow the names of those affected.
     pub what: &'static str,
@@ -59,19 +61,5 @@ impl Check {
         if finding.named.len() < NAMED {
             finding.named.push(which());
         }
-    }
-}
-
-/// The results of all checks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The checks, in the order in which they ran.
-    pub checks: Vec<Check>,
-}
-
-impl Report {
-    /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
-        self.checks.iter().all(Check::is_sound)
     }
 }

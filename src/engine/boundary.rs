@@ -73,7 +73,8 @@ impl Engine {
         {
             return Ok(Boundary::default());
         }
-        let boundary = match lcm_compaction::fold(self.session(&settings), &at).await? {
+        let mut boundary = Boundary::default();
+        match lcm_compaction::fold(self.session(&settings), &at).await? {
             Fold::Made(made) => {
                 let notice = lock(&self.folding).folded();
                 let entry = json!({
@@ -83,17 +84,11 @@ impl Engine {
                     "details": made.compaction.details,
                 });
                 let report = CompactionReport { text: made.report, degraded: made.degraded };
-                Boundary { entry: Some(entry), report: Some(report), notice }
+                boundary = Boundary { entry: Some(entry), report: Some(report), notice };
             }
-            Fold::Unsummarized(_) => {
-                lock(&self.folding).is_overdue = true;
-                Boundary::default()
-            }
-            Fold::Nothing => {
-                lock(&self.folding).is_asked = false;
-                Boundary::default()
-            }
-        };
+            Fold::Unsummarized(_) => lock(&self.folding).is_overdue = true,
+            Fold::Nothing => lock(&self.folding).is_asked = false,
+        }
         let fields = [
             ("folded", Field::Count(usize::from(boundary.entry.is_some()))),
             ("took", Field::Took(started.elapsed())),

@@ -1,93 +1,56 @@
 //! Commands of an open session, and settings that change while it is open.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, read_json};
-use crate::commands::{self, Answer, CommandContext, Doing, Rest, Style, Summarizer};
-use lcm_ingest::import::Folders;
-use lcm_model::config::{PiCompaction, SettingSources, Settings};
+use crate::commands::{self, Answer, CommandContext, CommandRequest, Doing, Rest, Style};
+use lcm_model::config::{PiCompaction, Settings};
 use lcm_model::error::Result;
 use lcm_model::locks::lock;
 use lcm_model::log::Field;
-use lcm_model::policy::Live;
-use lcm_store::Place;
-
-/// A line of `/lcm` and its context.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CommandRequest {
-    /// The text after `/lcm`.
-    line: String,
-    /// The last entry of the branch.
-    leaf_id: Option<String>,
-    /// The width of the screen, if there is one.
-    columns: Option<usize>,
-    /// The current context, if known.
-    #[serde(default)]
-    live: Live,
-    /// The models that write summaries, in the order in which they are asked.
-    #[serde(default)]
-    summarizers: Vec<Summarizer>,
-    /// Where Pi keeps its sessions.
-    folders: Folders,
-    /// The sources of the settings.
-    #[serde(default)]
-    sources: SettingSources,
-    /// The viewer's template, if the package includes it.
-    viewer_template: Option<PathBuf>,
-}
-
-/// A line of `/lcm settings` without an open session.
-#[derive(Clone, Debug, Deserialize)]
-struct SettingsLine {
-    line: String,
-    sources: SettingSources,
-}
 
 /// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
 /// `sources`.
 pub async fn settings_command(request: &str) -> Result<Answer> {
-    let SettingsLine { line, sources } = read_json("the command", request)?;
-    commands::settings::run(&sources, &line).await
+    commands::settings::run(&read_json("the command", request)?).await
 }
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
     /// `columns`, `live`, `summarizers`, `viewerTemplate`.
     pub async fn command(&self, request: &str) -> Result<Answer> {
-        let asked: CommandRequest = read_json("the command", request)?;
+        let request: CommandRequest = read_json("the command", request)?;
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
-        if commands::removes(&asked.line) {
+        if commands::removes(&request.line) {
             // Work ahead may be using what is to be removed.
             let now = CancellationToken::new();
             now.cancel();
             self.background.give_way(&now).await;
         }
         let context = CommandContext {
+            request: &request,
             home: &self.home,
-            folders: &asked.folders,
-            scope: &self.scope(asked.leaf_id),
+            scope: &self.scope(request.leaf_id.clone()),
             settings: &settings,
             importer: &self.importer,
             syncer: &self.syncer,
-            sources: &asked.sources,
-            doing: &self.doing(&settings),
-            columns: asked.columns,
-            viewer_template: asked.viewer_template.as_deref(),
-            live: &asked.live,
-            summarizers: &asked.summarizers,
+            doing: &Doing {
+                folding: lock(&self.folding).clone(),
+                background: if settings.background { self.background.state() } else { "off" },
+                pause: self.background.pause(),
+                compaction: self.compaction_progress(),
+                import: self.import_progress(),
+            },
             manner: Style::default(),
             cancel: self.closing.child_token(),
             rest: Rest::default(),
         };
-        let answer = commands::run(context, &asked.line).await;
-        if commands::removes(&asked.line) {
+        let answer = commands::run(context).await;
+        if commands::removes(&request.line) {
             // What was counted is counted again.
             let _ = self.store.checkpoint().await;
         }
@@ -95,16 +58,6 @@ impl Engine {
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
         self.log.event("command", &fields);
         answer
-    }
-
-    fn doing(&self, settings: &Settings) -> Doing {
-        Doing {
-            folding: lock(&self.folding).clone(),
-            background: if settings.background { self.background.state() } else { "off" },
-            pause: self.background.pause(),
-            compaction: self.compaction_progress(),
-            import: self.import_progress(),
-        }
     }
 
     /// Switches to other settings. `settings` is the JSON from [`super::load_settings`]. Where databases are,
@@ -140,7 +93,7 @@ impl Engine {
     /// A message for the user. If the import fails, the sync is done nevertheless.
     pub async fn catch_up(&self, folders: &str) -> Result<()> {
         let settings = self.settings();
-        if *self.home.store.place() == Place::Memory {
+        if self.home.store.place().is_none() {
             return Ok(());
         }
         let imported = match settings.also_read.as_slice() {

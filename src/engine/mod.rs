@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::{import::Importer, stats, sync::Syncer};
-use crate::tools;
-use crate::tools::{Block, Notepad};
+use crate::tools::{self, Block, Notepad};
 use background::Background;
 pub use commands::settings_command;
 use lcm_compaction::Progress;
@@ -34,7 +33,7 @@ use lcm_model::text;
 use lcm_recall::Scope;
 use lcm_store::branch::Memory;
 use lcm_store::tasks::blocking;
-use lcm_store::{Place, Store, Totals, View, project_of, real_path};
+use lcm_store::{Store, Totals, View, project_of, real_path};
 
 /// The session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -303,15 +302,6 @@ pub fn load_settings(sources: &str) -> Result<config::Loaded> {
     Ok(config::load(&read_json::<SettingSources>("the sources of the settings", sources)?))
 }
 
-fn log_beside(store: &Store, settings: &Settings) -> Log {
-    let log = match store.place() {
-        Place::File(database) => Log::at(database.with_extension("log")),
-        Place::Memory => Log::default(),
-    };
-    log.switch(settings.debug_mode);
-    log
-}
-
 /// Opens the store and the session in it. If the session can't be read from a damaged database, another one
 /// is used.
 async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
@@ -320,7 +310,8 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor)> {
         (options.session_file.is_some().then(|| options.settings.db_dir.clone()), project.clone());
     let mut store = blocking(move || Store::of_session(dir.as_deref(), &of)).await?;
     loop {
-        let log = log_beside(&store, &options.settings);
+        let log = store.place().map(|database| Log::at(database.with_extension("log"))).unwrap_or_default();
+        log.switch(options.settings.debug_mode);
         let session = PiSession {
             id: options.session_id.clone(),
             file: options.session_file.clone(),

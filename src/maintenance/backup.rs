@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::in_folder;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
-use lcm_store::{BackupFacts, Place, backup_name};
+use lcm_store::{BackupFacts, backup_name};
 
 /// A finished backup.
 #[derive(Debug, Serialize)]
@@ -28,10 +28,14 @@ pub struct BackedUp {
 /// is raised.
 pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToken) -> Result<BackedUp> {
     let store = &home.store;
-    let Place::File(database) = store.place() else {
+    let Some(database) = store.place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
     };
-    let path = place(database, Path::new(&home.cwd), path)?;
+    let default = backup_name(database);
+    let path = match path {
+        Some(path) => in_folder(Path::new(&home.cwd).join(path), default.file_name().unwrap_or_default())?,
+        None => default,
+    };
     if path.symlink_metadata().is_ok() {
         return Err(Error::invalid(format!(
             "{} already exists and is not overwritten: choose another name",
@@ -50,14 +54,5 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
     } else {
         store.write(move |batch| batch.upkeep().note_backup(&noted)).await?;
     }
-    Ok(BackedUp { path, facts, database: database.clone() })
-}
-
-/// The path of the copy.
-fn place(database: &Path, cwd: &Path, asked: Option<&Path>) -> Result<PathBuf> {
-    let default = backup_name(database);
-    match asked {
-        Some(asked) => in_folder(cwd.join(asked), default.file_name().unwrap_or_default()),
-        None => Ok(default),
-    }
+    Ok(BackedUp { path, facts, database: database.to_owned() })
 }

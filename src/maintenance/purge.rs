@@ -11,7 +11,7 @@ use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_local};
 use lcm_model::{Needles, agent_of_session};
 use lcm_recall::Scope;
-use lcm_store::{Place, Purge, PurgePlan, Store, View};
+use lcm_store::{Purge, PurgePlan, Store, View};
 
 /// Where it remains.
 #[derive(Debug, Default, Serialize)]
@@ -50,15 +50,6 @@ pub enum Wish {
     Text(String),
 }
 
-impl std::fmt::Display for Wish {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Named(what) => f.write_str(what),
-            Self::Text(text) => write!(f, "--text \"{text}\""),
-        }
-    }
-}
-
 /// The fewest characters of a session's id that name it.
 const BEGINNING: usize = 8;
 /// The fewest characters of a text to purge.
@@ -66,23 +57,22 @@ const SHORTEST: usize = 4;
 
 /// What a purge would remove.
 pub struct PurgePreview {
-    purge: Purge,
-    /// What else would tell of it.
-    needles: Needles,
-    /// The first entry of the open session that Pi shows raw, if not all.
-    shown_from: Option<String>,
+    asked: Asked,
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
 }
 
-/// What was removed.
-pub struct Removed {
-    pub plan: PurgePlan,
-    /// Where it remains.
-    pub still: Still,
-    /// Whether nothing is left in the file and its log; an error says why that could not be ensured.
-    pub complete: Result<bool>,
+/// What to remove, and what tells where it remains.
+struct Asked {
+    purge: Purge,
+    /// What else would tell of it.
+    needles: Needles,
+    /// Where the user asks.
+    scope: Scope,
+    /// The first entry of the open session that Pi shows raw, if not all.
+    shown_from: Option<String>,
+    database: Option<PathBuf>,
 }
 
 /// Resolves `wish`, seen from `scope`, where Pi shows what is `shown_from` an entry on raw. Changes nothing.
@@ -96,43 +86,43 @@ pub async fn find(
     wish: &Wish,
     shown_from: Option<String>,
 ) -> Result<PurgePreview> {
-    let (open, wish, place) = (scope.clone(), wish.clone(), store.place().clone());
+    let (scope, wish, database) = (scope.clone(), wish.clone(), store.place().map(Path::to_owned));
     let look = move |view: &View<'_>| {
-        let purge = resolve(view, &open, &wish)?;
+        let purge = resolve(view, &scope, &wish)?;
         let plan = view.upkeep().purge_plan(&purge)?;
         let needles = match &purge {
             Purge::Text(text) => Needles::of([text.clone()]),
             Purge::Message(message) => view.upkeep().long_strings(&BTreeSet::from([*message])),
             Purge::Session(_) | Purge::Before(_) | Purge::Elsewhere(_) => Needles::of([]),
         };
-        let still = still(view, &open, shown_from.as_deref(), &purge, &needles, &plan, &place)?;
+        let asked = Asked { purge, needles, scope, shown_from, database };
+        let still = asked.still(view, &plan)?;
         if plan.is_empty() {
-            let what = match purge {
-                Purge::Text(_) => "nothing stored holds this text".to_owned(),
-                _ => format!("no message is stored from {wish}"),
+            let what = match wish {
+                Wish::Text(_) => "nothing stored holds this text".to_owned(),
+                Wish::Named(what) => format!("no message is stored from {what}"),
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));
         }
-        Ok(PurgePreview { purge, needles, shown_from, plan, still })
+        Ok(PurgePreview { asked, plan, still })
     };
     store.read(look).await
 }
 
-/// Removes what was found, for good.
+/// Removes what was found, for good. Returns what was removed, where it remains, and whether nothing is left in the file
+/// and its log; an error says why that could not be ensured.
 ///
 /// # Errors
 /// When the store can't be written; nothing is removed then.
-pub async fn remove(store: &Store, scope: &Scope, found: PurgePreview) -> Result<Removed> {
-    let PurgePreview { purge, needles, shown_from, still: before, .. } = found;
-    let asked = purge.clone();
-    let plan = store.write(move |batch| batch.upkeep().purge(&asked)).await?;
+pub async fn remove(store: &Store, found: PurgePreview) -> Result<(PurgePlan, Still, Result<bool>)> {
+    let PurgePreview { asked, still: before, .. } = found;
+    let purge = asked.purge.clone();
+    let plan = store.write(move |batch| batch.upkeep().purge(&purge)).await?;
     // Remaining messages may have other ids now.
-    let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
-    let look =
-        move |view: &View<'_>| still(view, &scope, shown_from.as_deref(), &purge, &needles, &removed, &place);
-    let still = store.read(look).await;
+    let removed = plan.clone();
+    let still = store.read(move |view| asked.still(view, &removed)).await;
     let complete = store.vacuum().await;
-    Ok(Removed { plan, still: still.unwrap_or(before), complete })
+    Ok((plan, still.unwrap_or(before), complete))
 }
 
 /// Resolves `wish`, seen from `scope`.
@@ -199,59 +189,49 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     }
 }
 
-/// Where the removed text remains, as far as known.
-fn still(
-    view: &View<'_>,
-    scope: &Scope,
-    shown_from: Option<&str>,
-    purge: &Purge,
-    needles: &Needles,
-    plan: &PurgePlan,
-    database: &Place,
-) -> Result<Still> {
-    let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
-    let mut still = Still { also, synced, ..Still::default() };
-    if let (Purge::Text(_), Place::File(database)) = (purge, database) {
-        still.files = telling_files(database, needles);
-    }
-    if let Some(leaf) = &scope.leaf {
-        let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
-        still.notes = notes.list().iter().map(|note| note.number).collect();
-        let branch = view.messages().branch(scope.conversation, leaf)?;
-        let raw = branch.iter().position(|entry| Some(entry.entry_id.as_str()) == shown_from).unwrap_or(0);
-        let is_purged = |entry: &BranchEntry| match &entry.step {
-            Step::Message(message) => plan.messages.contains(&message.id),
-            _ => false,
-        };
-        still.in_this_session = branch[raw..].iter().any(is_purged);
-        still.in_block = branch[..raw].iter().any(is_purged);
-    }
-    let mut branches = BTreeSet::new();
-    for session in &plan.sessions {
-        still.agents.extend(agent_of_session(&session.session_id));
-        still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
-        for (id, hash) in view.upkeep().branch_summaries(session.id)? {
-            if !plan.messages.contains(&id) {
-                branches.insert(hash.message_handle());
+impl Asked {
+    /// Where the removed text remains, as far as known.
+    fn still(&self, view: &View<'_>, plan: &PurgePlan) -> Result<Still> {
+        let Self { purge, needles, scope, shown_from, database } = self;
+        let (also, synced) = (view.upkeep().also_holding(needles, plan)?, view.synced().target()?);
+        let mut still = Still { also, synced, ..Still::default() };
+        if let (Purge::Text(_), Some(database)) = (purge, database) {
+            still.files = telling_files(database, needles);
+        }
+        if let Some(leaf) = &scope.leaf {
+            let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
+            still.notes = notes.list().iter().map(|note| note.number).collect();
+            let branch = view.messages().branch(scope.conversation, leaf)?;
+            let raw = branch
+                .iter()
+                .position(|entry| Some(entry.entry_id.as_str()) == shown_from.as_deref())
+                .unwrap_or(0);
+            let is_purged = |entry: &BranchEntry| matches!(&entry.step, Step::Message(message) if plan.messages.contains(&message.id));
+            still.in_this_session = branch[raw..].iter().any(is_purged);
+            still.in_block = branch[..raw].iter().any(is_purged);
+        }
+        let mut branches = BTreeSet::new();
+        for session in &plan.sessions {
+            still.agents.extend(agent_of_session(&session.session_id));
+            still.session_files.extend(session.file.clone().filter(|file| Path::new(file).exists()));
+            for (id, hash) in view.upkeep().branch_summaries(session.id)? {
+                if !plan.messages.contains(&id) {
+                    branches.insert(hash.message_handle());
+                }
             }
         }
-    }
-    still.branch_summaries = branches.into_iter().collect();
-    for message in &plan.naming {
-        still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
-    }
-    let mut backups: Vec<PathBuf> =
-        view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
-    if let Place::File(database) = database {
-        for path in other_files(database) {
-            if !backups.contains(&path) {
-                backups.push(path);
-            }
+        still.branch_summaries = branches.into_iter().collect();
+        for message in &plan.naming {
+            still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
         }
+        let backups: Vec<PathBuf> =
+            view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
+        let others = database.as_deref().map(other_files).unwrap_or_default();
+        let others = others.iter().filter(|path| !backups.contains(path));
+        // A file's name need not be valid Unicode.
+        still.backups = backups.iter().chain(others).map(|path| path.display().to_string()).collect();
+        Ok(still)
     }
-    // A file's name need not be valid Unicode.
-    still.backups = backups.iter().map(|path| path.display().to_string()).collect();
-    Ok(still)
 }
 
 /// Our settings and logs that hold a text: the files beside the database that are none themselves, and Pi's settings above.
@@ -294,12 +274,9 @@ pub fn other_files(database: &Path) -> Vec<PathBuf> {
 /// The project's name in the file name of a database or a backup, without the number of further such files.
 fn project_of(file: &str) -> Option<&str> {
     let (name, _) = file.split_once(".db")?;
-    match name.rsplit_once('-') {
-        Some((project, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
-            Some(project)
-        }
-        _ => Some(name),
-    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let numbered = name.rsplit_once('-').filter(|(_, number)| is_number(number));
+    Some(numbered.map_or(name, |(project, _)| project))
 }
 
 #[cfg(test)]

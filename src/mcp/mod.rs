@@ -135,16 +135,13 @@ fn tools(is_of_session: bool) -> Vec<Tool> {
         spec["parameters"]["properties"]["session"]["description"] = WHICH_SESSION.into();
         spec["parameters"]["properties"]["agent"]["description"] = "Only what it said.".into();
     }
-    specs.into_iter().map(tool).collect()
+    specs.iter().map(tool).collect()
 }
 
-fn tool(mut spec: Value) -> Tool {
+fn tool(spec: &Value) -> Tool {
     let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
     let (name, title, description) = (text("name"), text("label"), text("description"));
-    let mut schema = |key: &str| match spec[key].take() {
-        Value::Object(schema) => Some(Arc::new(schema)),
-        _ => None,
-    };
+    let schema = |key: &str| spec[key].as_object().cloned().map(Arc::new);
     let (parameters, output) = (schema("parameters").unwrap_or_default(), schema("outputSchema"));
     let hints = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false);
     let mut tool = Tool::new(name, description, parameters).with_title(title).with_annotations(hints);
@@ -155,10 +152,7 @@ fn tool(mut spec: Value) -> Tool {
 impl<H: Histories> Server<H> {
     async fn answer(&self, name: &str, arguments: &str, context: &McpContext) -> Result<Vec<Block>> {
         let _slot = self.slots.acquire().await.ok();
-        let roots = match self.histories.follow_roots() {
-            true => self.roots.of(context).await,
-            false => Vec::new(),
-        };
+        let roots = if self.histories.follow_roots() { self.roots.of(context).await } else { Vec::new() };
         let (store, scope) = self.histories.open(&roots, &context.ct).await?;
         let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
         store.close().await;

@@ -15,7 +15,7 @@ use lcm_model::config::{ProjectIdentity, Settings};
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 use lcm_recall::Scope;
-use lcm_store::{Place, Purge, Store, project_of};
+use lcm_store::{Purge, Store, project_of};
 
 /// A folder of databases and of project folders.
 struct Machine(tempfile::TempDir);
@@ -55,7 +55,7 @@ impl Machine {
         store.ingest("one", &session).await;
         store.ingest("fork", &session.at("e9").user("another way").assistant("indeed")).await;
         store.ingest("two", &Session::new().chat(2, 9)).await;
-        let Place::File(path) = store.store.place().clone() else { panic!("in memory") };
+        let Some(path) = store.store.place().map(ToOwned::to_owned) else { panic!("in memory") };
         store.store.close().await;
         path
     }
@@ -125,7 +125,7 @@ async fn a_moved_folders_history_is_adopted_completely() {
     own.ingest("of my own", &Session::new().chat(3, 5)).await;
     let answer = machine.adopt(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
     assert!(answer.starts_with("3 sessions: ") && answer.contains(" summar"), "{answer}");
-    let Place::File(path) = store.place().clone() else { panic!("in memory") };
+    let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("in memory") };
     let (theirs, ours) = (said_in(&old), said_in(&path));
     assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(
@@ -152,7 +152,7 @@ async fn a_backup_brings_its_summaries_wherever_it_is() {
     let store = machine.open("new");
     let answer = machine.adopt(&store, &backup.display().to_string()).await.unwrap();
     assert!(answer.contains(" summar"), "{answer}");
-    let Place::File(path) = store.place().clone() else { panic!("in memory") };
+    let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("in memory") };
     assert_eq!(said_in(&old).difference(&said_in(&path)).next(), None);
     let summaries = "DELETE FROM carried; DELETE FROM summary_sources; DELETE FROM summaries";
     Connection::open(&path).unwrap().execute_batch(summaries).unwrap();

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
-use super::import::Machine;
+use super::import::{Machine, ask_import};
 use super::support::{Session, ask_in};
 use crate::commands::import::Importer;
 use crate::maintenance::export::{Exporter, Format};
@@ -329,7 +329,10 @@ async fn a_file_that_is_not_a_log_is_reported_in_one_sentence() {
     let refused = |line: &'static str| {
         let machine = &machine;
         async move {
-            Importer::default().run(&machine.home, &machine.folders, line).await.unwrap_err().to_string()
+            ask_import(&Importer::default(), &machine.home, &machine.folders, line)
+                .await
+                .unwrap_err()
+                .to_string()
         }
     };
     assert_eq!(refused("--from codex /nowhere").await, "there is no /nowhere");

@@ -11,7 +11,7 @@ use lcm_compaction::{Ahead, At, forecast, prepare};
 use lcm_model::ids::Hash;
 use lcm_model::policy::Window;
 use lcm_model::text;
-use lcm_store::{Place, Store};
+use lcm_store::Store;
 
 /// Chunks of 300 tokens, and a tail of 200, which is four messages.
 fn compact<'a>(
@@ -168,7 +168,7 @@ async fn only_one_of_two_processes_pays_for_each_summary() {
     let session = Session::new().chat(60, 30);
     let one = TestStore::new();
     let conversation = one.ingest("one", &session).await;
-    let Place::File(path) = one.store.place() else { panic!("no file") };
+    let Some(path) = one.store.place() else { panic!("no file") };
     let two = TestStore::of(Store::open(path.parent(), "project", "/project").unwrap());
     let model = ScriptedModel::helpful();
     let slow: Arc<dyn Model> = Arc::new(Slow(model.clone()));

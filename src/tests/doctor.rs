@@ -2,14 +2,14 @@
 //! noted.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
 use super::patient::Patient;
-use crate::doctor::Doctor;
+use crate::doctor::check;
 use lcm_model::error::Code;
 use lcm_model::ids::ConversationId;
 use lcm_recall::Scope;
@@ -146,13 +146,9 @@ async fn a_check_stops_in_the_middle_of_a_session_file() {
     let file = fs::OpenOptions::new().write(true).open(patient.file()).unwrap();
     file.set_len(20 << 30).unwrap();
     let cancel = CancellationToken::new();
-    let doctor = Doctor {
-        store: patient.store.clone(),
-        open: ConversationId(2),
-        session_dir: PathBuf::new(),
-        cancel: cancel.clone(),
-    };
-    let check = tokio::spawn(async move { doctor.check().await });
+    let (store, stop) = (patient.store.clone(), cancel.clone());
+    let check =
+        tokio::spawn(async move { check(&store, Some(ConversationId(2)), Path::new(""), &stop).await });
     tokio::time::sleep(Duration::from_millis(500)).await;
     cancel.cancel();
     assert_eq!(check.await.unwrap().err().map(|error| error.code()), Some(Code::Cancelled));

@@ -1,5 +1,7 @@
 //! Session files that were edited after they were stored: what Pi shows counts, and nothing stored is lost.
 
+use std::path::Path;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -170,14 +172,10 @@ async fn what_pi_shows_is_summarized_and_the_earlier_text_is_found() {
         let back = Opened::new(third.machine, "one", &entries).await;
         assert!(back.start(&entries).await > 0, "{case}");
         assert!(back.shown(leaf).await.contains("hazel0"), "{case}");
-        let report = crate::doctor::Doctor {
-            store: back.machine.home.store.clone(),
-            open: back.persistor.conversation(),
-            session_dir: std::path::PathBuf::new(),
-            cancel: CancellationToken::new(),
-        };
-        let report = report.check().await.unwrap();
-        assert!(report.is_sound(), "{case}: {report:?}");
+        let open = Some(back.persistor.conversation());
+        let (store, cancel) = (&back.machine.home.store, CancellationToken::new());
+        let checks = crate::doctor::check(store, open, Path::new(""), &cancel).await.unwrap();
+        assert!(checks.iter().all(crate::doctor::Check::is_sound), "{case}: {checks:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use lcm_model::Message;
 use lcm_model::dag::Step;
 use lcm_model::ids::Hash;
 use lcm_model::log::Log;
-use lcm_store::{Place, StoredMessage, View};
+use lcm_store::{StoredMessage, View};
 use lcm_testing::{cases, share};
 
 /// Hands over `batch` as Pi's thread does.
@@ -66,7 +66,7 @@ fn assert_exact(given: &[String], stored: &[StoredMessage]) {
 
 /// The words of the full-text index.
 pub async fn vocabulary(store: &TestStore) -> Vec<String> {
-    let Place::File(path) = store.store.place() else { panic!("no file") };
+    let Some(path) = store.store.place() else { panic!("no file") };
     let connection = rusqlite::Connection::open(path).unwrap();
     connection
         .execute_batch("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, messages_fts, 'row')")

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use super::support::{Compact, ScriptedModel, Session, TestStore, kept};
 use lcm_compaction::{Ahead, At, Compacted, Fold, fold, prepare, unsummarized};
 use lcm_model::ids::ConversationId;
-use lcm_store::Place;
 use lcm_testing::cases;
 
 /// Chunks of 300 tokens.
@@ -70,7 +69,7 @@ async fn a_fold_covers_everything_before_the_tail_or_does_not_happen() {
     assert!(made.report.starts_with("folded: ") && !made.degraded, "{}", made.report);
 
     // The store has all of it: a reopened session gives the same fold.
-    let Place::File(path) = store.store.place() else { panic!("no file") };
+    let Some(path) = store.store.place() else { panic!("no file") };
     let reopened = TestStore::of(lcm_store::Store::open(path.parent(), "project", "/project").unwrap());
     assert_eq!(folded(&compact(&reopened, conversation, &session), None).await, Some(made.clone()));
 

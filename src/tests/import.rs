@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::commands::import::{Importer, offer};
+use crate::commands::import::{COMMAND, Importer, offer};
+use crate::commands::{Answer, Rest};
 use lcm_ingest::import::{Folders, Home, Progress, Source, import};
 use lcm_model::dag::Step;
 use lcm_model::ids::ConversationId;
@@ -23,6 +24,16 @@ pub(super) struct Machine {
     dir: tempfile::TempDir,
     pub home: Home,
     pub folders: Folders,
+}
+
+/// The answer to `/lcm import <line>`.
+pub async fn ask_import(
+    importer: &Importer,
+    home: &Home,
+    folders: &Folders,
+    line: &str,
+) -> lcm_model::error::Result<Answer> {
+    importer.answer(home, folders, &Rest::typed(&COMMAND, line)?).await
 }
 
 impl Machine {
@@ -61,7 +72,7 @@ impl Machine {
     }
 
     pub async fn run(&self, line: &str) -> String {
-        Importer::default().run(&self.home, &self.folders, line).await.unwrap().text
+        ask_import(&Importer::default(), &self.home, &self.folders, line).await.unwrap().text
     }
 
     /// Session, entry, parent entry and lineage of everything stored, as text.
@@ -445,7 +456,7 @@ async fn closing_the_session_stops_the_import() {
     let importer = Importer::default();
     importer.close().await;
     assert_eq!(
-        importer.run(&machine.home, &machine.folders, "").await.unwrap().text,
+        ask_import(&importer, &machine.home, &machine.folders, "").await.unwrap().text,
         "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command continues"
     );
 }
@@ -460,7 +471,7 @@ fn asking_for_the_progress_stops_no_import_from_starting() {
                 importer.progress();
             }
         });
-        let run = async || importer.run(&machine.home, &machine.folders, "").await.unwrap().text;
+        let run = async || ask_import(&importer, &machine.home, &machine.folders, "").await.unwrap().text;
         let answers = (0..200).map(|_| runtime.block_on(run())).collect();
         done.store(true, Ordering::Relaxed);
         answers
@@ -500,8 +511,9 @@ async fn all_imports_each_session_into_its_projects_store() {
 async fn a_failed_import_is_explained_in_one_sentence() {
     let machine = Machine::new();
     let importer = Importer::default();
-    let refused =
-        async |line: &str| importer.run(&machine.home, &machine.folders, line).await.unwrap_err().to_string();
+    let refused = async |line: &str| {
+        ask_import(&importer, &machine.home, &machine.folders, line).await.unwrap_err().to_string()
+    };
     assert_eq!(refused("/nowhere/x.jsonl").await, "there is no /nowhere/x.jsonl");
     assert!(
         refused("--everything")
@@ -516,7 +528,7 @@ async fn a_failed_import_is_explained_in_one_sentence() {
         assert_eq!(refused(line).await, why);
     }
     assert_eq!(
-        importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,
+        ask_import(&importer, &machine.home, &machine.folders, "--stop").await.unwrap().text,
         "No import is running."
     );
     let none =
@@ -537,7 +549,7 @@ async fn a_failed_import_is_explained_in_one_sentence() {
     );
     assert!(machine.home.store.read(|view| Ok(view.messages().conversations()? == 0)).await.unwrap());
     let private = Home { store: Store::of_project(None, "/p").unwrap(), ..machine.home.clone() };
-    let error = importer.run(&private, &machine.folders, "").await.unwrap_err().to_string();
+    let error = ask_import(&importer, &private, &machine.folders, "").await.unwrap_err().to_string();
     assert!(error.contains("in memory only"), "{error}");
 }
 
@@ -546,7 +558,9 @@ async fn a_failed_import_is_explained_in_one_sentence() {
 async fn a_session_without_an_id_is_imported_once_it_has_one() {
     let machine = Machine::new();
     let home = Home { session_id: String::new(), ..machine.home.clone() };
-    let run = async |line: &str| Importer::default().run(&home, &machine.folders, line).await.unwrap().text;
+    let run = async |line: &str| {
+        ask_import(&Importer::default(), &home, &machine.folders, line).await.unwrap().text
+    };
     let said = Session::new().user("said without an id");
     let path = machine.write("nameless.jsonl", "", &said.entries);
     let bytes = fs::read(&path).unwrap();

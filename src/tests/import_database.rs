@@ -8,7 +8,6 @@ use serde_json::json;
 use super::import::Machine;
 use super::patient::texts_of;
 use super::support::{Session, TestStore};
-use lcm_store::Place;
 use lcm_testing::stride;
 
 /// An old database of three sessions, one a fork with edits and a compaction; and its digest.
@@ -26,7 +25,7 @@ async fn old_database() -> (Machine, PathBuf, Vec<String>) {
     store.ingest("two", &Session::new().chat(20, 300)).await;
     let digest = machine.digest().await;
     machine.home.store.close().await;
-    let Place::File(path) = machine.home.store.place().clone() else { panic!("no file") };
+    let Some(path) = machine.home.store.place().map(ToOwned::to_owned) else { panic!("no file") };
     let old = machine.at("old.db");
     fs::copy(path, &old).unwrap();
     (machine, old, digest)
@@ -90,7 +89,7 @@ async fn a_foreign_database_is_reported() {
     rusqlite::Connection::open(machine.at("theirs.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
     let report = machine.run(&machine.at("theirs.db").display().to_string()).await;
     assert!(report.contains("theirs.db: it is not a database of this extension"), "{report}");
-    let Place::File(own) = machine.home.store.place() else { panic!("no file") };
+    let Some(own) = machine.home.store.place() else { panic!("no file") };
     let report = machine.run(&own.display().to_string()).await;
     assert!(report.contains("it is the database that is in use"), "{report}");
 }

@@ -8,7 +8,7 @@ use lcm_model::error::Error;
 use lcm_model::ids::{ConversationId, MessageId};
 use lcm_model::log::Log;
 use lcm_model::parse_batch;
-use lcm_store::{Place, View};
+use lcm_store::View;
 
 fn texts(messages: &[Value]) -> Vec<&str> {
     messages
@@ -171,7 +171,7 @@ async fn after_a_failed_write_nothing_is_stored_above_a_gap() {
 
 /// Sets the store's version and returns the previous one.
 fn set_version(store: &TestStore, version: i64) -> i64 {
-    let Place::File(path) = store.store.place() else { panic!("no file") };
+    let Some(path) = store.store.place() else { panic!("no file") };
     let other = rusqlite::Connection::open(path).unwrap();
     let old: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     other.pragma_update(None, "user_version", version).unwrap();

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use lcm_store::{Place, Store};
+use lcm_store::Store;
 
 /// Opens a project's store in `dir`. Returns its file name and the notice.
 async fn open(dir: &Path) -> (String, Option<String>) {
     let store = Store::open(Some(dir), "project", "/project").unwrap();
-    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("no file") };
     let notice = store.notice().map(ToOwned::to_owned);
     store.close().await;
     (path.file_name().unwrap().to_string_lossy().into_owned(), notice)

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::forks::{FORK, SESSION, exported, said, write_lines};
-use super::import::Machine;
+use super::import::{Machine, ask_import};
 use crate::commands::import::Importer;
 use lcm_ingest::import::Home;
 use lcm_store::Store;
@@ -83,8 +83,8 @@ async fn two_processes_import_a_log_at_once() {
     let line = format!("--from claude-code \"{}\"", log.display());
     let (one, two) = (Importer::default(), Importer::default());
     let (one, two) = tokio::join!(
-        one.run(&machine.home, &machine.folders, &line),
-        two.run(&other, &machine.folders, &line)
+        ask_import(&one, &machine.home, &machine.folders, &line),
+        ask_import(&two, &other, &machine.folders, &line)
     );
     for report in [one, two] {
         report.unwrap();

@@ -234,6 +234,7 @@ pub async fn import(store: &Store, path: &Path) {
         home: None,
     };
     let importer = crate::commands::import::Importer::default();
-    let answer = importer.run(&home, &folders, &path.to_string_lossy()).await.unwrap().text;
+    let answer =
+        super::import::ask_import(&importer, &home, &folders, &path.to_string_lossy()).await.unwrap().text;
     assert!(answer.starts_with("1 session"), "{answer}");
 }

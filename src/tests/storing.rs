@@ -17,7 +17,7 @@ use lcm_ingest::{Persistor, PiSession};
 use lcm_model::Content;
 use lcm_model::dag::visible;
 use lcm_model::log::Log;
-use lcm_store::{Place, Store, View, unseal};
+use lcm_store::{Store, View, unseal};
 use lcm_testing::cases;
 
 /// One process with its own store over the project's file.
@@ -39,8 +39,8 @@ impl Process {
 
     fn path(&self) -> PathBuf {
         match self.store.place() {
-            Place::File(path) => path.clone(),
-            Place::Memory => panic!("no file"),
+            Some(path) => path.to_owned(),
+            None => panic!("no file"),
         }
     }
 
@@ -255,7 +255,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
         }
         assert!(file.findings.broken_lines.is_empty());
     }
-    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("no file") };
     let digest = digest(&path);
     store.close().await;
     digest
@@ -277,7 +277,7 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
         };
         store.write(fold).await.unwrap();
     }
-    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("no file") };
     let digest = digest(&path);
     store.close().await;
     digest
@@ -405,7 +405,7 @@ proptest! {
 #[tokio::test]
 async fn a_lost_store_is_rebuilt_with_its_summaries() {
     let store = TestStore::new();
-    let Place::File(path) = store.store.place().clone() else { panic!("no file") };
+    let Some(path) = store.store.place().map(ToOwned::to_owned) else { panic!("no file") };
     let edit = |target: &str, content: Value| json!({"targetId": target, "replacement": content});
     let mut one = Session::new()
         .chat(20, 30)
@@ -440,7 +440,7 @@ async fn a_lost_store_is_rebuilt_with_its_summaries() {
             let (id, session): &(String, Session) = &sessions[at];
             rebuilt.ingest(id, session).await;
         }
-        let Place::File(path) = rebuilt.store.place().clone() else { panic!("no file") };
+        let Some(path) = rebuilt.store.place().map(ToOwned::to_owned) else { panic!("no file") };
         assert_same(&before, &digest(&path));
     }
 }

@@ -16,11 +16,10 @@ use lcm_compaction::llm::{Answer, Failure, Model, ModelRequest, Reply};
 use lcm_compaction::{Compaction, Outcome, Work};
 use lcm_ingest::Handover;
 use lcm_ingest::import::{Folders, Home};
-use lcm_model::config::{self, Settings};
+use lcm_model::config::Settings;
 use lcm_model::dag::visible;
 use lcm_model::ids::ConversationId;
 use lcm_model::parse_batch;
-use lcm_model::policy::Live;
 use lcm_recall::Scope;
 use lcm_store::Store;
 use lcm_store::branch::Memory;
@@ -306,22 +305,24 @@ pub async fn ask_in(
 ) -> lcm_model::error::Result<commands::Answer> {
     let folders =
         Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none"), home: None };
+    let request = commands::CommandRequest {
+        line: line.to_owned(),
+        folders,
+        columns,
+        viewer_template: Some(sessions.join("viewer.html")),
+        ..commands::CommandRequest::default()
+    };
     let asked = CommandContext {
+        request: &request,
         home,
-        folders: &folders,
         scope,
         settings: &Settings { notes: true, ..Settings::defaults(&home.db_dir) },
         importer: &Importer::default(),
         syncer: &commands::sync::Syncer::default(),
-        sources: &config::SettingSources::default(),
         doing: &Doing { background: "idle", ..Doing::default() },
-        columns,
-        viewer_template: Some(&sessions.join("viewer.html")),
-        live: &Live::default(),
-        summarizers: &[],
         manner: commands::Style::default(),
         cancel: CancellationToken::new(),
         rest: commands::Rest::default(),
     };
-    commands::run(asked, line).await
+    commands::run(asked).await
 }

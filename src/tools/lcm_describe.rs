@@ -127,14 +127,10 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
     ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
     let more = if ids.len() > MOST_SESSIONS { "\n…" } else { "" };
     ids.truncate(MOST_SESSIONS);
-    let mut out = String::new();
+    let (mut out, of_agents) = (String::new(), view.messages().sessions_of_agents(MOST_OF_AGENTS)?);
     for (heading, ids, more) in [
         ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", ids, more),
-        (
-            "Other agents here, the last active first:",
-            view.messages().sessions_of_agents(MOST_OF_AGENTS)?,
-            "",
-        ),
+        ("Other agents here, the last active first:", of_agents, ""),
     ] {
         let listed = ids.into_iter().map(|id| session(view, id)).collect::<Result<Vec<_>>>()?;
         if !listed.is_empty() {
@@ -147,10 +143,8 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
 fn session(view: &View<'_>, id: ConversationId) -> Result<String> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
-    let headline = match first_request {
-        Some(request) => view.messages().parsed(request)?.headline(HEADLINE),
-        None => String::new(),
-    };
+    let request = first_request.map(|request| view.messages().parsed(request)).transpose()?;
+    let headline = request.map(|request| request.headline(HEADLINE)).unwrap_or_default();
     let (name, span) = (lines::name(&name_of(view, &session_id)?), time_span(from_time, to_time));
     Ok(format!("- {name} · {span} UTC · {}: {headline}", count(messages, "message")))
 }

@@ -36,12 +36,6 @@ struct NoteArguments {
 #[derive(Debug, Default)]
 pub struct Notepad(Mutex<Option<(Option<String>, Notes)>>);
 
-impl Notepad {
-    fn at(&self, leaf: Option<&String>) -> Option<Notes> {
-        lock(&self.0).as_ref().filter(|(at, _)| at.as_ref() == leaf).map(|(_, notes)| notes.clone())
-    }
-}
-
 pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
@@ -62,8 +56,9 @@ pub(super) async fn answer(
     checked::<NoteParameters>(NAME, arguments)?;
     let named = |error: Error| Error::invalid(format!("{NAME}: {error}"));
     let changes = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
-    let mut notes = match notepad.at(scope.leaf.as_ref()) {
-        Some(notes) => notes,
+    let known = lock(&notepad.0).clone().filter(|(leaf, _)| *leaf == scope.leaf);
+    let mut notes = match known {
+        Some((_, notes)) => notes,
         None => stored(store, scope).await?,
     };
     let numbers = notes.apply_all(&changes).map_err(named)?;

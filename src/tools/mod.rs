@@ -23,8 +23,7 @@ pub use lcm_grep::{
 use lcm_model::RECALL_TOOLS;
 use lcm_model::error::{Error, Result};
 pub use lcm_note::{Notepad, stored as stored_notes};
-use lcm_recall::Image;
-use lcm_recall::Scope;
+use lcm_recall::{Image, Scope};
 use lcm_store::tasks::go_on;
 use lcm_store::{Store, View};
 pub use lines::{in_marks, marked};

@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::whole;
-use lcm_model::read_json;
-use lcm_model::text;
+use lcm_model::{read_json, text};
 
 /// Keys of a schema that mean nothing to a model and that some provider rejects.
 const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];
@@ -72,7 +71,8 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str
     serde_json::from_value(Value::Object(object)).map_err(|error| Error::invalid(format!("{tool}: {error}")))
 }
 
-/// The same as JSON. The items of a list are not checked.
+/// The same as JSON, checked against the schema, with values of its types. Errors are worded for a model: by names and
+/// values. The items of a list are not checked.
 pub(super) fn checked<T: JsonSchema>(tool: &str, arguments: &str) -> Result<Map<String, Value>> {
     let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
     let mut object: Map<String, Value> = match arguments.trim() {
@@ -86,25 +86,19 @@ pub(super) fn checked<T: JsonSchema>(tool: &str, arguments: &str) -> Result<Map<
         },
     };
     object.retain(|_, value| !value.is_null());
-    convert(&schema::<T>(), &mut object).map_err(wrong)?;
-    Ok(object)
-}
-
-/// Checks a call against the schema, and converts its values to the schema's types. Errors are worded for a
-/// model: by names and values.
-fn convert(schema: &Value, object: &mut Map<String, Value>) -> std::result::Result<(), String> {
+    let schema = schema::<T>();
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if let Some(name) = required.iter().find(|name| !object.contains_key(**name)) {
         let given: Vec<&str> = object.keys().map(String::as_str).take(5).collect();
         let given = if given.is_empty() { "nothing".into() } else { text::one_line(&given.join(", "), 80) };
-        return Err(format!("{name} is missing ({given} was given)"));
+        return Err(wrong(format!("{name} is missing ({given} was given)")));
     }
-    for (name, value) in object.iter_mut() {
-        *value = converted(name, &schema["properties"][name], value.take())?;
+    for (name, value) in &mut object {
+        *value = converted(name, &schema["properties"][name], value.take()).map_err(wrong)?;
     }
     object.retain(|name, value| required.contains(&name.as_str()) || !is_absent(name, value));
-    Ok(())
+    Ok(object)
 }
 
 /// One value: a number may be a string that contains one, and a string a number meant as one.
@@ -140,18 +134,10 @@ fn is_absent(name: &str, value: &Value) -> bool {
 }
 
 fn number(value: &Value) -> Option<f64> {
-    let number = match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     number.filter(|number| !number.is_nan())
 }
 
 fn truth(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(yes) => Some(*yes),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    }
+    value.as_bool().or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::branch::BranchPart;
 use super::job::Job;
-use super::plan::Certain;
 use super::{At, Work};
 use lcm_model::error::{Code, Result};
 
@@ -47,31 +46,24 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let job = Job::begin(work, ahead.at.window(), ahead.at.model.as_deref(), None).await?;
-    let certain = Certain { to_the_end: ahead.fold_before.is_some(), is_needed: ahead.is_needed };
-    let made = make(&job, &ahead.at.leaf_id, &BranchPart::Before(kept), certain, pause).await;
+    let mut plan = job.plan();
+    plan.ahead = Some(ahead);
+    let made: Result<()> = async {
+        while !pause.is_cancelled() && (ahead.is_needed || job.summarizer.last_failure().is_none()) {
+            // The session goes on while summaries are made, and a branch in use would be copied.
+            let part = BranchPart::Before(kept.clone());
+            let nodes = plan.next(&job.session.read(&ahead.at.leaf_id, part, None).await?);
+            if nodes.is_empty() {
+                break;
+            }
+            job.make(nodes).await?;
+        }
+        Ok(())
+    }
+    .await;
     job.summarizer.measured.keep(job.session.store, None).await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
         _ => Ok(Prepared { failure: job.summarizer.last_failure(), usage: job.summarizer.usage() }),
     }
-}
-
-async fn make(
-    job: &Job<'_>,
-    leaf: &str,
-    part: &BranchPart,
-    certain: Certain,
-    pause: &CancellationToken,
-) -> Result<()> {
-    let mut plan = job.plan();
-    plan.ahead = Some(certain);
-    while !pause.is_cancelled() && (certain.is_needed || job.summarizer.last_failure().is_none()) {
-        // The session goes on while summaries are made, and a branch in use would be copied.
-        let nodes = plan.next(&job.session.read(leaf, part.clone(), None).await?);
-        if nodes.is_empty() {
-            break;
-        }
-        job.make(nodes).await?;
-    }
-    Ok(())
 }

@@ -14,9 +14,10 @@ use std::fmt::Write as _;
 
 use super::branch::HISTORY;
 use super::standing::Standing;
+use super::state;
 use lcm_model::dag::Span;
-use lcm_model::ids::Hash;
-use lcm_model::{Note, text, title, tokens};
+use lcm_model::{Note, State, text, title, tokens};
+use lcm_store::StoredSummary;
 use posing::{as_body, unwrapped};
 use trim::{largest, within};
 
@@ -47,15 +48,10 @@ const EXPAND: &str = "Expand for details about";
 const TITLE: usize = 80;
 
 /// A summary of the frontier, as shown in the block.
-#[derive(Clone, Debug)]
-pub(super) struct ShownSummary {
-    pub hash: Hash,
-    pub depth: u32,
-    pub degraded: bool,
-    pub text: String,
+#[derive(Clone)]
+pub(super) struct ShownSummary<'a> {
+    pub stored: &'a StoredSummary,
     pub span: Span,
-    pub from_time: i64,
-    pub to_time: i64,
 }
 
 pub(super) struct Block<'a> {
@@ -69,7 +65,7 @@ pub(super) struct Block<'a> {
     pub messages: usize,
     /// The number of purged messages among them.
     pub purged: usize,
-    pub frontier: &'a [ShownSummary],
+    pub frontier: Vec<ShownSummary<'a>>,
     /// A model's answer to the user's compaction instructions.
     pub focus: Option<&'a str>,
     /// Notes, which every block shows until they are removed.
@@ -126,7 +122,7 @@ impl Block<'_> {
     fn texts(&self) -> Layout {
         let focus = self.focus.map(as_body).unwrap_or_default();
         Layout {
-            texts: self.frontier.iter().map(|shown| as_body(&shown.text)).collect(),
+            texts: self.frontier.iter().map(|shown| as_body(&shown.text())).collect(),
             focus: within(&focus, self.budget / FOCUS).to_owned(),
             ..Layout::default()
         }
@@ -195,8 +191,8 @@ impl Block<'_> {
                 ("Decisions", lines(&standing.decisions, layout.decisions)),
             ],
         );
-        self.section(&mut out, "High-Level Summary", shown().filter(|(shown, _)| shown.depth > 0));
-        self.section(&mut out, "Recent Activity", shown().filter(|(shown, _)| shown.depth == 0));
+        self.section(&mut out, "High-Level Summary", shown().filter(|(shown, _)| shown.stored.depth > 0));
+        self.section(&mut out, "Recent Activity", shown().filter(|(shown, _)| shown.stored.depth == 0));
         sections(&mut out, &[("Focus", layout.focus.clone()), ("Files", self.file_lists(layout.files))]);
         if self.can_recall {
             let _ = write!(out, "\n### Summary IDs for Drill-Down\n{}", self.id_lines(layout));
@@ -208,7 +204,7 @@ impl Block<'_> {
         &self,
         out: &mut String,
         heading: &str,
-        texts: impl Iterator<Item = (&'s ShownSummary, &'s String)>,
+        texts: impl Iterator<Item = (&'s ShownSummary<'s>, &'s String)>,
     ) {
         let mut heading = Some(heading);
         for (shown, text) in texts {
@@ -219,7 +215,7 @@ impl Block<'_> {
             }
             if self.can_recall {
                 // Its first line follows the id.
-                let _ = writeln!(out, "[{}] {}", shown.hash.summary_handle(), text.trim_start());
+                let _ = writeln!(out, "[{}] {}", shown.stored.hash.summary_handle(), text.trim_start());
             } else {
                 let kept = text.lines().filter(|line| !line.trim_start().starts_with(EXPAND));
                 let _ = writeln!(out, "{}", kept.collect::<Vec<_>>().join("\n"));
@@ -234,7 +230,7 @@ impl Block<'_> {
             0 => "none missing".to_owned(),
             missing => format!("{missing} missing"),
         };
-        let degraded = self.frontier.iter().filter(|shown| shown.degraded).count();
+        let degraded = self.frontier.iter().filter(|shown| shown.stored.state == State::Degraded).count();
         let purged = if self.purged > 0 { format!(", {} purged", self.purged) } else { String::new() };
         format!(
             "{} stored | {} | DAG depth {} | covers {}, {missing}, {degraded} degraded{purged}",
@@ -256,13 +252,15 @@ impl Block<'_> {
 
     fn id_lines(&self, layout: &Layout) -> String {
         let (run, shown) = self.frontier.split_at(layout.run);
-        let line = |shown: &ShownSummary| {
-            let bare = format!("- {}", shown.hash.summary_handle());
-            let span = text::time_span(shown.from_time, shown.to_time);
+        let line = |shown: &ShownSummary<'_>| {
+            let StoredSummary { summary, from_time, to_time, .. } = shown.stored;
+            let bare = format!("- {}", summary.hash.summary_handle());
+            let span = text::time_span(*from_time, *to_time);
             let head =
-                format!("{bare} (D{}, {span}, {})", shown.depth, text::count(shown.span.len(), "message"));
-            let titled = || format!("{head}: \"{}\"", unwrapped(&text::one_line(&title(&shown.text), TITLE)));
-            match (layout.ids, shown.depth) {
+                format!("{bare} (D{}, {span}, {})", summary.depth, text::count(shown.span.len(), "message"));
+            let titled =
+                || format!("{head}: \"{}\"", unwrapped(&text::one_line(&title(&shown.text()), TITLE)));
+            match (layout.ids, summary.depth) {
                 (Ids::Titled, _) | (Ids::TitledRecent | Ids::BareDeep, 0) => titled(),
                 (Ids::TitledRecent, _) => head,
                 (Ids::BareDeep | Ids::Bare, _) => bare,
@@ -271,8 +269,8 @@ impl Block<'_> {
         let first = match run {
             [first, .., last] => Some(format!(
                 "- {} … {} ({} in a row, {}: lcm_describe lists them)",
-                first.hash.summary_handle(),
-                last.hash.summary_handle(),
+                first.stored.hash.summary_handle(),
+                last.stored.hash.summary_handle(),
                 text::count(run.len(), "summary"),
                 text::count(run.iter().map(|shown| shown.span.len()).sum(), "message"),
             )),
@@ -302,6 +300,12 @@ impl Block<'_> {
     }
 }
 
+impl ShownSummary<'_> {
+    fn text(&self) -> String {
+        state::split(&self.stored.text).0
+    }
+}
+
 /// How much an id line shows.
 #[derive(Clone, Copy, Default)]
 enum Ids {
@@ -318,23 +322,39 @@ enum Ids {
 
 #[cfg(test)]
 mod tests {
+    use lcm_model::Summary;
+    use lcm_model::ids::{Hash, SummaryId};
+
     use super::super::standing::UserRequest;
     use super::*;
 
-    pub fn frontier(texts: &[(&str, u32)]) -> Vec<ShownSummary> {
-        let shown = |(at, (text, depth)): (usize, &(&str, u32))| ShownSummary {
-            hash: Hash::ROOT.child(&at.to_string()),
-            depth: *depth,
-            degraded: false,
-            text: (*text).to_owned(),
-            span: at * 5..at * 5 + 5,
+    pub fn frontier(texts: &[(&str, u32)]) -> Vec<ShownSummary<'static>> {
+        let stored = |at: usize, text: &str, depth: u32| StoredSummary {
+            id: SummaryId(0),
+            summary: Summary {
+                hash: Hash::ROOT.child(&at.to_string()),
+                depth,
+                text: text.to_owned(),
+                tokens: 0,
+                state: State::Ok,
+                model: None,
+                prompt_version: 0,
+                created_at: 0,
+                usage: None,
+                quotes: Vec::new(),
+            },
+            messages: 5,
             from_time: 0,
             to_time: 60_000,
+        };
+        let shown = |(at, (text, depth)): (usize, &(&str, u32))| ShownSummary {
+            stored: Box::leak(Box::new(stored(at, text, *depth))),
+            span: at * 5..at * 5 + 5,
         };
         texts.iter().enumerate().map(shown).collect()
     }
 
-    pub fn block<'a>(frontier: &'a [ShownSummary], standing: &'a Standing, budget: usize) -> Block<'a> {
+    pub fn block<'a>(frontier: &[ShownSummary<'a>], standing: &'a Standing, budget: usize) -> Block<'a> {
         let messages = frontier.len() * 5;
         let title = "Conversation History";
         Block {
@@ -344,7 +364,7 @@ mod tests {
             depth: 1,
             messages,
             purged: 0,
-            frontier,
+            frontier: frontier.to_vec(),
             focus: None,
             notes: &[],
             can_recall: true,
@@ -370,7 +390,7 @@ mod tests {
             read: vec![],
         };
         let text = block(&frontier, &standing, 8_000).render();
-        let ids: Vec<String> = frontier.iter().map(|shown| shown.hash.summary_handle()).collect();
+        let ids: Vec<String> = frontier.iter().map(|shown| shown.stored.hash.summary_handle()).collect();
         let expected = format!(
             "## Conversation History (Lossless Context Management)\n\
              99 messages stored | 3 summaries | DAG depth 1 | covers 10 messages, none missing, 0 degraded\n\
@@ -486,7 +506,9 @@ mod tests {
             assert!(tokens::estimate(&text) <= budget, "{budget}");
             assert!(text.contains("covers 20 messages, none missing"));
             assert!(
-                frontier.iter().all(|shown| text.contains(&format!("- {}", shown.hash.summary_handle())))
+                frontier
+                    .iter()
+                    .all(|shown| text.contains(&format!("- {}", shown.stored.hash.summary_handle())))
             );
         }
     }

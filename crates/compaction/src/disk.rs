@@ -35,7 +35,6 @@ impl FileChange {
 }
 
 /// What the agent knows of a file's contents.
-#[derive(Debug, PartialEq, Eq)]
 enum KnownContent {
     Whole(String),
     Pieces(Vec<String>),
@@ -104,10 +103,8 @@ fn known<'m>(
             known = known.after(name, arguments)?;
         }
     }
-    match &known {
-        KnownContent::Pieces(pieces) if pieces.is_empty() => None,
-        _ => Some(known),
-    }
+    let is_nothing = matches!(&known, KnownContent::Pieces(pieces) if pieces.is_empty());
+    (!is_nothing).then_some(known)
 }
 
 impl KnownContent {

@@ -58,12 +58,10 @@ pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
                 continue;
             }
             let line = text::one_line(line.trim_start_matches("- "), SHORT_LINE);
-            let rank = if points.is_empty() {
-                0
-            } else if is_finding(&line) {
-                1
-            } else {
-                2
+            let rank = match () {
+                () if points.is_empty() => 0,
+                () if is_finding(&line) => 1,
+                () => 2,
             };
             points.push((rank, depth, line));
             depth += 1;

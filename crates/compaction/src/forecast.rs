@@ -66,9 +66,9 @@ pub async fn forecast(
 /// How many condensed summaries follow from this many more leaves.
 fn condensed(branch: &Branch, leaves: usize, settings: &Settings) -> usize {
     let group = settings.condensation_threshold.max(2);
-    let (mut made, mut rising) = (0, leaves);
+    let (mut made, mut rising, frontier) = (0, leaves, branch.forest.frontier_summaries());
     for depth in 0..u32::try_from(settings.max_depth).unwrap_or(u32::MAX) {
-        let summaries = branch.at_depth(depth) + rising;
+        let summaries = frontier.iter().filter(|id| branch.depth(**id) == depth).count() + rising;
         rising = summaries.saturating_sub(1) / group;
         made += rising;
     }

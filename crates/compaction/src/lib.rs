@@ -48,6 +48,7 @@ pub use progress::Progress;
 pub use redact::redacted_json;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -250,7 +251,7 @@ impl Compaction {
 /// # Cancel safety
 /// Dropping the future, or cancelling, leaves finished summaries stored, each complete, and nothing else.
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let known = request.context_window;
     let tokens = request.too_long().map_or(known, |said| said.window(known));
     let window = Window { tokens, ..request.window() };
@@ -291,12 +292,7 @@ fn sizes(settings: &Settings, ratios: &Ratios, window: Window, model: Option<&st
 }
 
 /// `812 messages in 24 summaries, 9 new, 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
-fn report(
-    job: &Job<'_>,
-    branch: &Branch,
-    compaction: &Compaction,
-    elapsed: std::time::Duration,
-) -> (String, bool) {
+fn report(job: &Job<'_>, branch: &Branch, compaction: &Compaction, elapsed: Duration) -> (String, bool) {
     let (mut report, is_degraded) = summary_line(branch, compaction);
     let calls = text::count(job.summarizer.model.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
@@ -331,5 +327,5 @@ fn summary_line(branch: &Branch, compaction: &Compaction) -> (String, bool) {
 /// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
     let is_degraded = |id: &SummaryId| branch.summary(*id).is_some_and(|one| one.state == State::Degraded);
-    branch.pieces().iter().filter_map(Piece::summary).filter(is_degraded).count()
+    branch.pieces.iter().filter_map(Piece::summary).filter(is_degraded).count()
 }

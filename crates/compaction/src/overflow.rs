@@ -94,10 +94,10 @@ impl TooLong {
 
 /// The first message that may start a raw part of at most `room` tokens, not before Pi's own cut; `None` if
 /// nothing may stay.
-pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
+pub(super) fn fitting(branch: &Branch, room: usize) -> Option<usize> {
     let visible = branch.visible();
     let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
-    starts.find(|at| tokens_of(&visible[*at..]) <= room).map(|at| visible[at].entry_id.as_str())
+    starts.find(|at| tokens_of(&visible[*at..]) <= room)
 }
 
 fn number(text: &str) -> Option<usize> {

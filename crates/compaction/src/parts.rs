@@ -36,15 +36,9 @@ pub(super) fn cut(history: &str, most: usize) -> Vec<String> {
 
 /// Each message or summary with its header; text before the first header is one too.
 fn sections(history: &str) -> Vec<&str> {
-    let mut cuts = vec![0];
-    let mut at = 0;
-    for line in history.split_inclusive('\n') {
-        if at > 0 && handle_of(line).is_some() {
-            cuts.push(at);
-        }
-        at += line.len();
-    }
-    cuts.push(history.len());
+    let begins = format!("\n{HEADER}");
+    let headers = history.match_indices(&begins).map(|(at, _)| at + 1);
+    let cuts: Vec<usize> = std::iter::once(0).chain(headers).chain([history.len()]).collect();
     let pieces = cuts.windows(2).map(|ends| history[ends[0]..ends[1]].trim_end());
     pieces.filter(|piece| !piece.is_empty()).collect()
 }

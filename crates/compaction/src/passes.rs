@@ -54,20 +54,23 @@ pub(super) enum Fallback {
 
 /// The source of a summary.
 pub(super) enum Material {
-    /// A leaf summary of `chunk`.
-    Messages {
-        chunk: Vec<Visible>,
-        /// Its position among the visible messages.
-        place: usize,
-        /// Preceding messages, for context.
-        before: Vec<Visible>,
-        /// Whether it is one of the newest.
-        recent: bool,
-        /// The model that the user named for it.
-        by: Option<String>,
-    },
+    /// Of a leaf summary.
+    Messages(Chunk),
     /// A condensed summary of these consecutive ones, by the model that the user named for it.
     Summaries(Vec<StoredSummary>, Option<String>),
+}
+
+/// Consecutive messages.
+pub(super) struct Chunk {
+    pub messages: Vec<Visible>,
+    /// Its position among the visible messages.
+    pub place: usize,
+    /// Preceding messages, for context.
+    pub before: Vec<Visible>,
+    /// Whether it is one of the newest.
+    pub recent: bool,
+    /// The model that the user named for it.
+    pub by: Option<String>,
 }
 
 /// A finished summary, to be stored.
@@ -103,9 +106,7 @@ impl Pass {
             return Ok(self.extracts(vec![(sources, otherwise)], 1).await?.pop());
         }
         match sources {
-            Material::Messages { chunk, before, recent, by, .. } => {
-                self.leaf(chunk, before, recent, by.as_deref(), otherwise).await
-            }
+            Material::Messages(chunk) => self.leaf(chunk, otherwise).await,
             Material::Summaries(sources, by) => self.condensed(sources, by.as_deref(), otherwise).await,
         }
     }
@@ -122,16 +123,15 @@ impl Pass {
             return Ok(None);
         }
         match sources {
-            Material::Messages { chunk, recent, .. } => {
+            Material::Messages(Chunk { messages: chunk, recent, .. }) => {
                 let read = |visible: &Visible| view.messages().parsed(visible.seen.id);
                 let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
                 let messages: Vec<&Message> = messages.iter().collect();
-                let written = if size <= LITTLE {
-                    Written::without_model(extract::of_messages(&messages, size), State::Ok)
-                } else {
-                    let cap = summarizer::cap(self.leaf_target(*recent, size), size);
-                    Written::without_model(extract::of_messages(&messages, cap), State::Degraded)
+                let (cap, state) = match size <= LITTLE {
+                    true => (size, State::Ok),
+                    false => (summarizer::cap(self.leaf_target(*recent, size), size), State::Degraded),
                 };
+                let written = Written::without_model(extract::of_messages(&messages, cap), state);
                 let facts = Facts::of(messages.iter().copied().enumerate());
                 Ok(Some(leaf_of(chunk, written, Vec::new(), facts)))
             }
@@ -173,7 +173,7 @@ impl Pass {
     /// One leaf summary of consecutive chunks.
     fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
         let chunk = |(sources, _): &(Material, Fallback)| match sources {
-            Material::Messages { chunk, .. } => chunk.clone(),
+            Material::Messages(chunk) => chunk.messages.clone(),
             Material::Summaries(..) => Vec::new(),
         };
         let stretch: Vec<Visible> = several.iter().flat_map(chunk).collect();
@@ -183,16 +183,9 @@ impl Pass {
         Ok(leaf_of(&stretch, Written::without_model(text, State::Degraded), Vec::new(), facts))
     }
 
-    /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
-    /// newest, `by` is the model that the user named.
-    async fn leaf(
-        &self,
-        chunk: Vec<Visible>,
-        before: Vec<Visible>,
-        recent: bool,
-        by: Option<&str>,
-        otherwise: Fallback,
-    ) -> Result<Option<Made>> {
+    /// A leaf summary of a chunk.
+    async fn leaf(&self, chunk: Chunk, otherwise: Fallback) -> Result<Option<Made>> {
+        let Chunk { messages: chunk, before, recent, by, .. } = chunk;
         let before = self.messages(before).await?;
         let messages = self.messages(chunk.clone()).await?;
         let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
@@ -209,7 +202,7 @@ impl Pass {
             before: &orientation.join("\n"),
             instructions: self.instructions.as_deref(),
             stretch: stretch.as_ref(),
-            by,
+            by: by.as_deref(),
         };
         let target = self.leaf_target(recent, size);
         let extract = |cap| extract::of_messages(&said, cap);
@@ -421,10 +414,9 @@ fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
 /// Whether the chunk `next` starts where `one` ends, and both need an extract.
 fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
     match (one, next) {
-        (
-            (Material::Messages { chunk, place, .. }, Fallback::Extract),
-            (Material::Messages { place: then, .. }, Fallback::Extract),
-        ) => place + chunk.len() == *then,
+        ((Material::Messages(one), Fallback::Extract), (Material::Messages(next), Fallback::Extract)) => {
+            one.place + one.messages.len() == next.place
+        }
         _ => false,
     }
 }
@@ -432,7 +424,7 @@ fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
 impl Material {
     fn tokens(&self) -> usize {
         match self {
-            Self::Messages { chunk, .. } => tokens_of(chunk),
+            Self::Messages(chunk) => tokens_of(&chunk.messages),
             Self::Summaries(sources, _) => tokens_of_summaries(sources),
         }
     }
@@ -440,7 +432,7 @@ impl Material {
     /// At most this many tokens are their own summary.
     fn little(&self) -> usize {
         match self {
-            Self::Messages { .. } => LITTLE,
+            Self::Messages(_) => LITTLE,
             Self::Summaries(..) => SCRAPS,
         }
     }

@@ -7,10 +7,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Request;
+use super::ahead::Ahead;
 use super::branch::Branch;
 use super::chunks::Cut;
 use super::overflow::{self, TooLong};
-use super::passes::{self, Fallback, Material, tokens_of};
+use super::passes::{self, Chunk, Fallback, Material, tokens_of};
 use lcm_model::config::Settings;
 use lcm_model::dag::{Piece, Span, Visible};
 use lcm_model::ids::{Hash, SummaryId};
@@ -32,7 +33,7 @@ pub(super) struct CompactionPlan<'a> {
     /// Estimated tokens that the summaries may take in the block.
     pub room: usize,
     /// Set for work ahead of a compaction.
-    pub ahead: Option<Certain>,
+    pub ahead: Option<&'a Ahead>,
     /// A compaction may once leave a small last chunk raw, if fewer tokens than this stay raw.
     most_raw: usize,
     /// Where that chunk starts, for the branch to be cut there.
@@ -40,15 +41,6 @@ pub(super) struct CompactionPlan<'a> {
     /// Where the newest chunks begin.
     recent: Option<usize>,
     tried: Tried,
-}
-
-/// What work ahead of a compaction may make, since the compaction will certainly need it.
-#[derive(Clone, Copy)]
-pub(super) struct Certain {
-    /// Whether a small last chunk is among them: no message will be added to it.
-    pub to_the_end: bool,
-    /// Whether the session can't go on without it: then extracts do if no model answers.
-    pub is_needed: bool,
 }
 
 /// What was planned so far, whatever came of it.
@@ -85,7 +77,7 @@ impl<'a> CompactionPlan<'a> {
             let (context, threshold) = (tokens_of(&branch.visible()[branch.shown..]), request.threshold());
             let too_long = TooLong { said, context, threshold, prompt: request.window().prompt() };
             let room = too_long.room(self.room + branch.notes.tokens(), estimated);
-            let kept = overflow::fitting(branch, room).and_then(|entry| branch.position(entry));
+            let kept = overflow::fitting(branch, room);
             return Some(kept.unwrap_or(branch.visible().len())).filter(|kept| *kept > 0);
         }
         let is_pis = branch.kept.as_ref() == Some(&request.first_kept_entry_id);
@@ -126,11 +118,7 @@ impl<'a> CompactionPlan<'a> {
 
     /// What happens if no model writes a summary that a compaction can't do without.
     fn otherwise(&self) -> Fallback {
-        if self.ahead.is_some_and(|certain| !certain.is_needed) {
-            Fallback::Nothing
-        } else {
-            Fallback::Extract
-        }
+        if self.ahead.is_some_and(|ahead| !ahead.is_needed) { Fallback::Nothing } else { Fallback::Extract }
     }
 
     /// The leaf summaries of uncovered chunks, and again of the extracts that the block uses.
@@ -162,7 +150,8 @@ impl<'a> CompactionPlan<'a> {
     /// Whether a small last chunk, from the message at `start` on, may stay raw until there is more of it.
     fn may_wait(&mut self, branch: &Branch, start: usize) -> bool {
         match self.ahead {
-            Some(certain) => !certain.to_the_end,
+            // Before a fold, no message will be added to it.
+            Some(ahead) => ahead.fold_before.is_none(),
             None => {
                 branch.before()[start].can_begin()
                     && (start > 0 || !branch.forest.is_empty())
@@ -183,9 +172,9 @@ impl<'a> CompactionPlan<'a> {
         let by = extract_over(branch, &chunk).and_then(|extract| self.writers.get(&extract).cloned());
         let before = orientation(&branch.visible()[..chunk.start]);
         let (place, recent) = (chunk.start, chunk.start >= recent);
-        let chunk = branch.visible()[chunk].to_vec();
-        let hash = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-        (hash, Material::Messages { chunk, place, before, recent, by }, otherwise)
+        let messages = branch.visible()[chunk].to_vec();
+        let hash = Hash::of(messages.iter().map(|visible| visible.seen.hash.0.as_slice()));
+        (hash, Material::Messages(Chunk { messages, place, before, recent, by }), otherwise)
     }
 
     /// The condensed summaries of `groups`, except those that were tried.

@@ -8,7 +8,6 @@ use lcm_model::locks::lock;
 use lcm_model::{Usage, text};
 
 /// The state of a running compaction.
-#[derive(Debug)]
 pub struct Progress {
     started: Instant,
     counts: Mutex<Counts>,

@@ -84,10 +84,9 @@ pub(super) fn render(guidance: &Guidance, material: &PromptMaterial<'_>, level: 
         (_, Level::Bullets(tokens)) => ("condensed_bullets.md", tokens),
     };
     let template = guidance.prompt(template);
-    let focus = match material.instructions {
-        Some(text) => format!("\nThe user asks of this summary in particular: {}\n", fenced_off(text)),
-        None => String::new(),
-    };
+    let focus = material
+        .instructions
+        .map(|text| format!("\nThe user asks of this summary in particular: {}\n", fenced_off(text)));
     let before = match material.before {
         "" => String::new(),
         text => format!(
@@ -95,7 +94,7 @@ pub(super) fn render(guidance: &Guidance, material: &PromptMaterial<'_>, level: 
             Fence::around(BEFORE, DIGITS, &[text]).enclose(&fenced_off(text))
         ),
     };
-    filled(template, tokens, &focus, &before, material.history)
+    filled(template, tokens, &focus.unwrap_or_default(), &before, material.history)
 }
 
 /// The same question as the next message of the session's own conversation. `None` if the sources are not in

@@ -165,7 +165,8 @@ impl StandingInputs<'_> {
                 // Nothing proves these, so they don't stand among what the messages say as if it were the same.
                 Some(said) => {
                     let said = text::one_line(&said, STATE);
-                    lines.push(format!("{}, in the summary's words: \"{said}\"", capitalized(field)));
+                    let (first, rest) = field.split_at(1);
+                    lines.push(format!("{}{rest}, in the summary's words: \"{said}\"", first.to_uppercase()));
                 }
                 None => missing.push(*field),
             }
@@ -173,14 +174,9 @@ impl StandingInputs<'_> {
         if !missing.is_empty() {
             lines.push(format!("Not recorded: {}", missing.join(", ")));
         }
-        let checks = self.facts.checks.iter().rev();
-        let (mut failing, mut passing) = (None, None);
-        for check in checks {
-            let last = if check.failure.is_some() { &mut failing } else { &mut passing };
-            last.get_or_insert(check);
-        }
+        let latest = |fails: bool| self.facts.checks.iter().rfind(|check| check.failure.is_some() == fails);
         // The later of the two first.
-        let mut last: Vec<_> = [failing, passing].into_iter().flatten().collect();
+        let mut last: Vec<_> = [latest(true), latest(false)].into_iter().flatten().collect();
         last.sort_by_key(|check| std::cmp::Reverse(check.at));
         for check in last {
             let [command, failure] = [Some(&check.command), check.failure.as_ref()]
@@ -226,10 +222,8 @@ impl StandingInputs<'_> {
     }
 
     fn files(&self) -> Result<(Vec<String>, Vec<String>)> {
-        let changes = match self.folder {
-            Some(folder) => changes(self.view, self.visible, self.facts, folder)?,
-            None => Vec::new(),
-        };
+        let changes = self.folder.map(|folder| changes(self.view, self.visible, self.facts, folder));
+        let changes = changes.transpose()?.unwrap_or_default();
         let (mut modified, mut read) = (Vec::new(), Vec::new());
         for (path, file) in newest(self.facts, self.folder) {
             let change = match changes.iter().find(|(changed, ..)| *changed == path) {
@@ -311,11 +305,6 @@ fn merged(
     all.sort_by_key(|(at, _)| *at);
     let mut seen = HashSet::new();
     all.into_iter().map(|(_, text)| text).filter(|text| seen.insert(text.clone())).collect()
-}
-
-fn capitalized(word: &str) -> String {
-    let mut characters = word.chars();
-    characters.next().map(|first| first.to_uppercase().chain(characters).collect()).unwrap_or_default()
 }
 
 impl UserRequest {

@@ -13,7 +13,7 @@ use super::foreign::Agent;
 use super::old_sessions::SharedOldStore;
 use lcm_model::config::ProjectIdentity;
 use lcm_model::error::{Code, Error, Result};
-use lcm_store::{Place, PurgedEntries, Store, database_of, project_of};
+use lcm_store::{PurgedEntries, Store, database_of, project_of};
 
 /// The project that starts an import, and its open session.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Home {
 }
 
 /// The folders where Pi keeps its sessions.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Folders {
     /// The folder of this project's sessions; some users have one for all projects.
@@ -109,8 +109,8 @@ pub(super) fn find(
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
-            let of_project = database_of(&home.db_dir, &path)
-                .filter(|database| !matches!(home.store.place(), Place::File(own) if own == database));
+            let of_project =
+                database_of(&home.db_dir, &path).filter(|database| home.store.place() != Some(database));
             let paths = match (path.is_dir(), path.exists()) {
                 _ if of_project.is_some() => of_project.into_iter().collect(),
                 (true, _) => session_files(&path)?,

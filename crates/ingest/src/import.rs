@@ -25,7 +25,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{agent_of_session, text};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, LastRows, Place, Store, View, is_current, project_of};
+use lcm_store::{Batch, LastRows, Store, View, is_current, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ pub async fn import(
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<Report> {
-    if *home.store.place() == Place::Memory {
+    if home.store.place().is_none() {
         return Err(Error::invalid(
             "this session's history is in memory only: start Pi without --no-session to import into the project's",
         ));
@@ -173,7 +173,7 @@ pub async fn agents_left_out(
 /// Counts the sessions of this project that the store does not know. It does so once in a store's life;
 /// afterwards it returns 0.
 pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
-    if *home.store.place() == Place::Memory {
+    if home.store.place().is_none() {
         return Ok(0);
     }
     let asked =
@@ -276,12 +276,13 @@ impl RunningImport<'_> {
     }
 
     async fn file(&mut self, file: &Found, store: &Store) -> Result<()> {
-        let (mut found, own, cancel) = (file.clone(), store.place().clone(), self.cancel.clone());
+        let (mut found, cancel) = (file.clone(), self.cancel.clone());
+        let own = store.place().map(ToOwned::to_owned);
         let is_of_ours = found.agent.is_none() && file.path.parent() == Some(&*self.home.db_dir);
         let opened = blocking(move || {
             if found.agent.is_none() && found.database.is_none() {
                 found.database =
-                    open_database(&found.path, &own, is_of_ours, &cancel)?.map(|old| (old, None));
+                    open_database(&found.path, own.as_deref(), is_of_ours, &cancel)?.map(|old| (old, None));
             }
             Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
         });

@@ -210,7 +210,6 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lcm_store::Place;
 
     /// So many that nobody would wait for the end if each were compared with each.
     const MANY: usize = 30_000;
@@ -221,7 +220,7 @@ mod tests {
         let store = Store::of_project(Some(dir.path()), "/p").unwrap();
         store.write(|batch| batch.messages().conversation_row("one", None, None, 0).map(drop)).await.unwrap();
         store.close().await;
-        let Place::File(path) = store.place().clone() else { panic!("no file") };
+        let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("no file") };
         let sql = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2 * {n})
              INSERT INTO entries (id, conversation_id, entry_id, parent_id, kind)

@@ -13,7 +13,7 @@ use super::storing::{Handover, PreparedHandover};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{Content, Entry, agent_of, files};
-use lcm_store::{OldStore, Place, Store, View, merge_log};
+use lcm_store::{OldStore, Store, View, merge_log};
 use tokio_util::sync::CancellationToken;
 
 /// Two sessions without an id would be merged, so neither is stored.
@@ -41,21 +41,19 @@ pub(super) type Sessions = Box<dyn Iterator<Item = Reading> + Send>;
 /// Opens a database, if the file is one. One in the folder of this machine's databases may be in use.
 pub(super) fn open_database(
     path: &Path,
-    own: &Place,
+    own: Option<&Path>,
     is_of_ours: bool,
     cancel: &CancellationToken,
 ) -> Result<Option<SharedOldStore>> {
     match own {
         _ if !is_database(path) => Ok(None),
         // Reading it would drop SQLite's locks.
-        Place::File(own) if files::are_one(own, path) => {
-            Err(Error::invalid("it is the database that is in use"))
-        }
-        Place::File(_) if is_of_ours && !merge_log(path)? => {
+        Some(own) if files::are_one(own, path) => Err(Error::invalid("it is the database that is in use")),
+        Some(_) if is_of_ours && !merge_log(path)? => {
             Err(Error::invalid("another Pi is working with it: quit that, and try again"))
         }
-        Place::File(own) => Ok(Some(Arc::new(Mutex::new(OldStore::open(path, own, cancel)?)))),
-        Place::Memory => Err(Error::invalid("there is no file to import it into")),
+        Some(own) => Ok(Some(Arc::new(Mutex::new(OldStore::open(path, own, cancel)?)))),
+        None => Err(Error::invalid("there is no file to import it into")),
     }
 }
 

@@ -44,7 +44,6 @@ pub enum Section {
 }
 
 /// The history in numbers, and the current branch divided by its summaries.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
     /// Counts of this session.
     pub totals: Totals,
@@ -72,7 +71,6 @@ pub struct BranchTokens {
 }
 
 /// A part of the history.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A summary and the summaries it was condensed from.
     Summary(SummaryCard, Vec<Self>),
@@ -88,7 +86,6 @@ pub enum Item {
 }
 
 /// One end of the branch.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// Its messages, oldest first.
     pub messages: Vec<MessageLine>,
@@ -101,7 +98,6 @@ pub struct End {
 }
 
 /// A message in one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageLine {
     /// Its header.
     pub card: MessageCard,
@@ -112,7 +108,6 @@ pub struct MessageLine {
 }
 
 /// One message or summary with everything known about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portrait {
     /// A summary.
     Summary(SummaryPortrait),
@@ -121,7 +116,6 @@ pub enum Portrait {
 }
 
 /// A summary with its lineage.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPortrait {
     /// Its header.
     pub card: SummaryCard,
@@ -140,7 +134,6 @@ pub struct SummaryPortrait {
 }
 
 /// The sources of a summary.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummarySources {
     /// Summaries, in order.
     Summaries(Vec<SummaryCard>),
@@ -149,7 +142,6 @@ pub enum SummarySources {
 }
 
 /// A message with its position and its summaries.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePortrait {
     /// Its header and beginning.
     pub line: MessageLine,

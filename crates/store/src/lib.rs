@@ -20,7 +20,6 @@ mod tests;
 mod upkeep;
 mod view;
 
-pub use db::connection::Place;
 pub use db::opencode::{OpenCode, OpenCodePlace};
 pub use db::opening::{joinable, replace};
 pub use db::project::{database_of, merge_log, project_of, real_path};

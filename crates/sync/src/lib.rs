@@ -31,7 +31,7 @@ pub use encryption::check as check_recipients;
 use lcm_ingest::import::Home;
 use lcm_model::error::{Error, Result};
 use lcm_model::locks::lock;
-use lcm_store::{Batch, Place, Store, View, real_path};
+use lcm_store::{Batch, Store, View, real_path};
 use machine::ThisMachine;
 use pack::PackName;
 use target::Target;
@@ -187,7 +187,7 @@ pub async fn sync(
     progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<Report> {
-    if *home.store.place() == Place::Memory {
+    if home.store.place().is_none() {
         return Err(Error::invalid(
             "this session's history is in memory only: start Pi without --no-session to sync the project's",
         ));

@@ -14,6 +14,7 @@ use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
 use lcm_model::text::{local_minute, now};
+use lcm_store::tasks::go_on;
 use lcm_store::{StoredSession, View};
 
 /// The placeholder for the data, which the template contains once.
@@ -90,7 +91,7 @@ fn write_session(
     output.push(&element("session", Some(number), &facts.to_string()))?;
     let mut blocks = Blocks { output, number, kind: "summaries", items: Vec::new(), bytes: 0 };
     for id in &outline.summaries {
-        of.check()?;
+        go_on(&of.cancel)?;
         outline.summary(view, *id)?.map_or(Ok(()), |summary| blocks.push(summary))?;
     }
     blocks.flush()?;
@@ -130,10 +131,7 @@ impl Blocks<'_> {
 /// An element that contains `json` and that no text in it can close.
 fn element(kind: &str, session: Option<usize>, json: &str) -> String {
     let session = session.map(|number| format!(" data-session=\"{number}\"")).unwrap_or_default();
-    format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{}</script>\n", escaped(json))
-}
-
-/// JSON without anything that could be markup or end a line of script. Such characters occur only in strings.
-fn escaped(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+    // Characters that could be markup, or end a line of script, occur only in strings.
+    let json = json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{json}</script>\n")
 }

@@ -29,9 +29,6 @@ const LONGEST: usize = 64;
 /// Entries read at a time.
 const SLICE: usize = 500;
 
-/// The error for a session without entries.
-const NOTHING: &str = "this session has nothing to export yet";
-
 /// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -88,16 +85,12 @@ impl Exporter {
         };
         store.read(write).await
     }
-
-    fn check(&self) -> Result<()> {
-        go_on(&self.cancel)
-    }
 }
 
 impl Exported {
     /// Closes a file with so many messages, unless the export is to stop: then it is removed.
     fn add(&mut self, of: &Exporter, output: Output, messages: usize) -> Result<()> {
-        of.check()?;
+        go_on(&of.cancel)?;
         let (file, bytes) = output.finish()?;
         self.files.push(file);
         self.messages += messages;
@@ -114,7 +107,11 @@ fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
         let first = view.messages().session_facts(session.id).map_or(0, |facts| facts.from_time);
         session.started_at = if first > 0 { first } else { session.started_at };
     }
-    if sessions.is_empty() { Err(Error::invalid(NOTHING)) } else { Ok(sessions) }
+    if sessions.is_empty() {
+        Err(Error::invalid("this session has nothing to export yet"))
+    } else {
+        Ok(sessions)
+    }
 }
 
 fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exported> {
@@ -173,7 +170,7 @@ fn write_logs(of: &Exporter, view: &View<'_>, agent: &'static str, path: &Path) 
             make_folder(log.parent().unwrap_or(path), "--from")?;
             let mut output = Output::create(&log, of.force)?;
             for entry in &entries {
-                of.check()?;
+                go_on(&of.cancel)?;
                 let line = line(view, session.id, entry, &mut LinePositions::default())?;
                 let Ok(Entry { content: Content::Message(json), .. }) = parse_one(&line) else { continue };
                 original_of(&json).map_or(Ok(()), |record| output.push(&(record.into_owned() + "\n")))?;
@@ -227,7 +224,7 @@ fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<L
     // The file may still contain purged text, and text derived from it.
     let is_purged = view.messages().has_purged(session.id)?;
     let lines = LinePositions::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);
-    of.check().map(|()| lines)
+    go_on(&of.cancel).map(|()| lines)
 }
 
 /// Passes each entry of a session with its line to `take`, parents before children, and counts messages.
@@ -259,7 +256,7 @@ fn each_row(
         let Some(last) = entries.last() else { return Ok(()) };
         after = last.row;
         for entry in entries {
-            of.check()?;
+            go_on(&of.cancel)?;
             take(entry)?;
         }
     }
@@ -273,7 +270,7 @@ fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exporte
     output.push(&format!("# Session {}\n\n{cwd}, exported {time}\n", session.session_id))?;
     let mut messages = 0;
     for entry in branch.unwrap_or_default() {
-        of.check()?;
+        go_on(&of.cancel)?;
         let Step::Message(BranchMessage { id, kind, .. }) = entry.step else { continue };
         if kind == MessageKind::Purged {
             continue;

@@ -34,7 +34,8 @@ impl Expansion<'_> {
             read.push(Original::read(self.view, *message, self.request.raw)?);
         }
         let asked = before.len();
-        let wants: Vec<usize> = read.iter().map(|message| want(&message.text, room)).collect();
+        let want = |text: &str| if text.len() > LONG { room } else { tokens::estimate(text).min(room) };
+        let wants: Vec<usize> = read.iter().map(|message| want(&message.text)).collect();
         let shares = shares(&wants, asked, room.saturating_sub(read.len() * (HEADER + GOING_ON)));
         let ends = [("before", 0, has_earlier), ("after", read.len() - 1, has_later)].map(
             |(side, end, has_more)| {
@@ -67,10 +68,6 @@ impl Expansion<'_> {
         page.say(rests.concat() + &ends.join("\n"));
         Ok(page.finish())
     }
-}
-
-fn want(text: &str, room: usize) -> usize {
-    if text.len() > LONG { room } else { tokens::estimate(text).min(room) }
 }
 
 /// Divides `room`. The requested message gets up to half, plus what the others leave. Those that need less

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use lcm_model::text;
-use lcm_model::tokens;
+use lcm_model::{text, tokens};
 
 /// The most bytes per answer: hosts show and keep about this much of a tool's output.
 const MAX_BYTES: usize = 48_000;
@@ -15,7 +14,6 @@ pub(super) const HEADER: usize = 45;
 const WORTH_BEGINNING: usize = 80;
 
 /// A part of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     /// The part.
     pub text: String,

@@ -18,24 +18,11 @@ pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
     if first == 0 || last < first {
         return Err(wrong(format!("lines `{shown}` is empty, the first line is 1")));
     }
-    let mut ends = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).enumerate();
-    let mut start = None;
-    let mut all = 0;
-    for (line, at) in ends.by_ref() {
-        // The end of the text does not start a line.
-        if at == text.len() && line > 0 {
-            break;
-        }
-        all = line + 1;
-        if line + 1 == first {
-            start = Some(at);
-        }
-        if line == last {
-            return Ok(start.unwrap_or(at)..at);
-        }
-    }
-    match start {
-        Some(start) => Ok(start..text.len()),
-        None => Err(wrong(format!("lines `{shown}` is past the end, there are {all}"))),
+    // The end of the text does not start a line.
+    let further = text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
+    let starts: Vec<usize> = std::iter::once(0).chain(further).collect();
+    match starts.get(first - 1) {
+        Some(start) => Ok(*start..starts.get(last).copied().unwrap_or(text.len())),
+        None => Err(wrong(format!("lines `{shown}` is past the end, there are {}", starts.len()))),
     }
 }

@@ -96,7 +96,7 @@ impl Block<'_> {
     }
 
     fn newest_leaf(&self) -> Option<usize> {
-        self.frontier.iter().rposition(|shown| shown.depth == 0)
+        self.frontier.iter().rposition(|shown| shown.stored.depth == 0)
     }
 
     /// The last resort: truncates texts, which then say where the rest is.
@@ -133,7 +133,7 @@ impl Block<'_> {
         let shorten = |(at, text): (usize, &String)| match text.len() > most(at) {
             true => {
                 let kept = text::cut_at_line(text, most(at)).trim_end();
-                format!("{kept} … (rest: lcm_expand {})", self.frontier[at].hash.summary_handle())
+                format!("{kept} … (rest: lcm_expand {})", self.frontier[at].stored.hash.summary_handle())
             }
             false => text.clone(),
         };
@@ -183,7 +183,7 @@ mod tests {
     const STEP: usize = 25;
 
     /// A block with content in every section.
-    fn full(frontier: &[ShownSummary], standing: &Standing, budget: usize) -> String {
+    fn full(frontier: &[ShownSummary<'_>], standing: &Standing, budget: usize) -> String {
         Block { focus: Some("Of what was asked: all is well."), ..block(frontier, standing, budget) }.render()
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let long = "many words about the work that was done here. ".repeat(200);
         let frontier = frontier(&[(long.as_str(), 0); 6]);
         let text = block(&frontier, &Standing::default(), 2_000).render();
-        let newest = text.split(&format!("[{}] ", frontier[5].hash.summary_handle())).nth(1).unwrap();
+        let newest = text.split(&format!("[{}] ", frontier[5].stored.hash.summary_handle())).nth(1).unwrap();
         let newest = tokens::estimate(newest.split(" … (rest:").next().unwrap());
         assert!((480..=520).contains(&newest), "{newest}");
     }
@@ -292,11 +292,13 @@ mod tests {
                 true => (count - (lines.len() - 1), &lines[1..]),
                 false => (0, &lines[..]),
             };
-            let newest: Vec<String> =
-                frontier[run..].iter().map(|shown| format!("- {}", shown.hash.summary_handle())).collect();
+            let newest: Vec<String> = frontier[run..]
+                .iter()
+                .map(|shown| format!("- {}", shown.stored.hash.summary_handle()))
+                .collect();
             assert_eq!(shown, newest);
             if run > 0 {
-                let [first, last] = [0, run - 1].map(|at| frontier[at].hash.summary_handle());
+                let [first, last] = [0, run - 1].map(|at| frontier[at].stored.hash.summary_handle());
                 let start = format!("- {first} … {last} ({run} summaries in a row, {}", messages(run));
                 assert!(lines[0].starts_with(&start), "{}", lines[0]);
             }

@@ -42,8 +42,8 @@ pub(super) struct Branch {
     carried: Arc<HashMap<SummaryId, usize>>,
     /// From [`Branch::finish`] on: the number of stored messages of the session.
     said: usize,
-    /// What the block shows instead of the frontier, once decided.
-    unfolded: Option<Vec<Piece>>,
+    /// From the block on: what it shows instead of the frontier, in order.
+    pub pieces: Vec<Piece>,
     /// Files that Pi's own compactions list.
     listed: Vec<Files>,
     /// From [`Branch::finish`] on: the facts extracted from the summarized messages.
@@ -145,7 +145,7 @@ impl Branch {
             summaries: HashMap::default(),
             carried,
             said: 0,
-            unfolded: None,
+            pieces: Vec::new(),
             listed: listed.into_iter().filter(|(at, _)| *at < entries).map(|(_, files)| files).collect(),
             facts: Facts::default(),
             standing: Standing::default(),
@@ -358,11 +358,6 @@ impl Branch {
     /// Tokens of these summaries' texts.
     pub(super) fn tokens_of(&self, ids: &[SummaryId]) -> usize {
         ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
-    }
-
-    /// The number of frontier summaries with this depth.
-    pub(super) fn at_depth(&self, depth: u32) -> usize {
-        self.forest.frontier_summaries().into_iter().filter(|id| self.depth(*id) == depth).count()
     }
 
     pub(super) fn depth(&self, id: SummaryId) -> u32 {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::super::assembler::{Block, ShownSummary};
 use super::super::calibration::Seen;
 use super::super::passes::tokens_of;
-use super::super::{LEAST_ESTIMATE, Session, calibration, state};
+use super::super::{LEAST_ESTIMATE, Session, calibration};
 use super::Branch;
 use lcm_model::dag::{Piece, Sources, Span};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
-use lcm_model::{CompactionDetails, State, SummaryRecord};
+use lcm_model::{CompactionDetails, SummaryRecord};
 use lcm_store::{Batch, View};
 
 /// The title of a compaction's block.
@@ -40,8 +40,7 @@ impl Session<'_> {
         let make = move |view: &View<'_>| {
             let (mut branch, found) = branch.finish(view, &memory, redact)?;
             let seen = calibration::of_session(view, branch.since_compaction())?;
-            branch.unfold(view, title, focus.as_deref(), room)?;
-            let block = branch.block(title, focus.as_deref(), room);
+            let block = branch.block(view, title, focus.as_deref(), room)?;
             Ok((branch, block, seen, found))
         };
         let (branch, block, seen, found) = self.store.read(make).await?;
@@ -63,20 +62,14 @@ impl Branch {
         if self.tokens_of(&self.forest.frontier_summaries()) > 2 * budget {
             return false;
         }
-        let shown = self.shown(&self.forest.frontier());
-        self.block_of(HISTORY, &shown, None, budget).fits()
+        self.block_of(HISTORY, &self.forest.frontier(), None, budget).fits()
     }
 
-    /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
-    /// room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
-    /// come first, since they have the least detail left, and among equals the newest.
-    pub(in super::super) fn unfold(
-        &mut self,
-        view: &View<'_>,
-        title: &str,
-        focus: Option<&str>,
-        budget: usize,
-    ) -> Result<()> {
+    /// The block with `title`, and with `focus`, the answer to the user's question. Shows the sources of condensed
+    /// summaries in their place as far as there is room for all of it: condensing to keep the DAG shallow should not
+    /// cost the model detail. The deepest come first, since they have the least detail left, and among equals the
+    /// newest.
+    fn block(&mut self, view: &View<'_>, title: &str, focus: Option<&str>, budget: usize) -> Result<String> {
         let mut pieces = self.forest.frontier();
         let mut tried = HashSet::new();
         loop {
@@ -95,13 +88,13 @@ impl Branch {
             if self.tokens_of(&ids) > budget + budget / CERTAINLY {
                 continue;
             }
-            let shown = self.shown(&opened);
-            if self.block_of(title, &shown, focus, budget).is_whole() {
+            if self.block_of(title, &opened, focus, budget).is_whole() {
                 pieces = opened;
             }
         }
-        self.unfolded = Some(pieces);
-        Ok(())
+        let block = self.block_of(title, &pieces, focus, budget).render();
+        self.pieces = pieces;
+        Ok(block)
     }
 
     /// The sources of a condensed summary. `None` for any other piece, and if a source is degraded or not
@@ -116,20 +109,9 @@ impl Branch {
         sources.iter().map(source).collect()
     }
 
-    /// The pieces of the block, in order.
-    pub(in super::super) fn pieces(&self) -> Vec<Piece> {
-        self.unfolded.clone().unwrap_or_else(|| self.forest.frontier())
-    }
-
-    /// The block with `title`, and with `focus`, the answer to the user's question.
-    pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
-        let shown = self.shown(&self.pieces());
-        self.block_of(title, &shown, focus, budget).render()
-    }
-
     /// What only the session file contains: the summaries that no earlier entry carries, and the span.
     pub(in super::super) fn details(&self) -> CompactionDetails {
-        let shown: Vec<SummaryId> = self.pieces().iter().filter_map(Piece::summary).collect();
+        let shown: Vec<SummaryId> = self.pieces.iter().filter_map(Piece::summary).collect();
         let touched = self.facts.touched();
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,
@@ -156,23 +138,6 @@ impl Branch {
         Some(SummaryRecord { summary: summary.summary.clone(), sources })
     }
 
-    fn shown(&self, pieces: &[Piece]) -> Vec<ShownSummary> {
-        let shown = |piece: &Piece| {
-            let Piece::Summary(id, span) = piece else { return None };
-            let summary = self.summary(*id)?;
-            Some(ShownSummary {
-                hash: summary.hash,
-                depth: summary.depth,
-                degraded: summary.state == State::Degraded,
-                text: state::split(&summary.text).0,
-                span: span.clone(),
-                from_time: summary.from_time,
-                to_time: summary.to_time,
-            })
-        };
-        pieces.iter().filter_map(shown).collect()
-    }
-
     /// The number of purged messages in the described part.
     fn purged(&self) -> usize {
         let visible = self.visible();
@@ -187,11 +152,15 @@ impl Branch {
     fn block_of<'a>(
         &'a self,
         title: &'a str,
-        frontier: &'a [ShownSummary],
+        pieces: &[Piece],
         focus: Option<&'a str>,
         budget: usize,
     ) -> Block<'a> {
         let (summaries, depth) = self.forest.totals();
+        let shown = |piece: &Piece| {
+            let Piece::Summary(id, span) = piece else { return None };
+            Some(ShownSummary { stored: self.summary(*id)?, span: span.clone() })
+        };
         Block {
             title,
             stored: self.said,
@@ -199,7 +168,7 @@ impl Branch {
             depth,
             messages: self.before,
             purged: self.purged(),
-            frontier,
+            frontier: pieces.iter().filter_map(shown).collect(),
             focus,
             notes: self.notes.list(),
             standing: &self.standing,

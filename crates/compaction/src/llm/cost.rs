@@ -1,6 +1,6 @@
 //! What calls used and what that costs, in Pi's format, added up.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
 use super::{Answer, Failure, Reply};
 
@@ -25,19 +25,17 @@ pub(super) fn reporting(answer: Answer, usage: Option<Value>) -> Answer {
 /// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
 fn add(one: Value, other: Value) -> Value {
     match (one, other) {
-        (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),
+        (Value::Object(mut one), Value::Object(other)) => {
+            for (key, value) in other {
+                let mine = one.remove(&key).unwrap_or(Value::Null);
+                one.insert(key, add(mine, value));
+            }
+            Value::Object(one)
+        }
         (Value::Number(one), Value::Number(other)) => Value::Number(sum(one, &other)),
         (Value::Null, other) => other,
         (one, _) => one,
     }
-}
-
-fn merge(mut one: Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
-    for (key, value) in other {
-        let mine = one.remove(&key).unwrap_or(Value::Null);
-        one.insert(key, add(mine, value));
-    }
-    one
 }
 
 fn sum(one: Number, other: &Number) -> Number {

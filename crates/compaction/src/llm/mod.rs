@@ -129,10 +129,8 @@ pub fn read_reply(json: &str) -> Answer {
     if text.is_empty() {
         return fail(Failure::useless("the answer has no text"));
     }
-    let model = match (message["provider"].as_str(), message["model"].as_str()) {
-        (Some(provider), Some(model)) => Some(format!("{provider}/{model}")),
-        _ => None,
-    };
+    let name = message["provider"].as_str().zip(message["model"].as_str());
+    let model = name.map(|(provider, model)| format!("{provider}/{model}"));
     Ok(Reply { text, model, usage })
 }
 

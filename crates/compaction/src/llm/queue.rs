@@ -1,11 +1,11 @@
 //! Which calls to a server run at once. A server on this machine or in the local network usually answers one question
 //! after the other: calls that wait there would use up their time limits, so they wait here.
 
-use std::net::IpAddr;
 use std::sync::Mutex;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+use url::{Host, Url};
 
 use lcm_model::locks::lock;
 
@@ -43,16 +43,13 @@ impl Server {
 
 /// Whether an address is this machine's or in a private network.
 fn is_near(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else { return false };
-    let server = rest.split(['/', '?', '#']).next().and_then(|server| server.rsplit('@').next());
-    let server = server.unwrap_or_default().to_lowercase();
-    // Only an address of version 6 has colons of its own, within brackets.
-    let host =
-        server.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(&*server, |(host, _)| host);
-    match host.trim_matches(['[', ']']).parse() {
-        Ok(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private(),
-        Ok(IpAddr::V6(v6)) => v6.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".local") || host.ends_with(".localhost"),
+    match Url::parse(url).as_ref().map(Url::host) {
+        Ok(Some(Host::Ipv4(v4))) => v4.is_loopback() || v4.is_private(),
+        Ok(Some(Host::Ipv6(v6))) => v6.is_loopback(),
+        Ok(Some(Host::Domain(host))) => {
+            host == "localhost" || host.ends_with(".local") || host.ends_with(".localhost")
+        }
+        Ok(None) | Err(_) => false,
     }
 }
 

@@ -50,7 +50,10 @@ impl Thinking {
             Self::Roomy => room * MORE,
         };
         request.reasoning = Some(level).filter(|_| self > Self::Off && model.reasoning);
-        let effort = request.reasoning.map(|level| effort(model, level).to_owned());
+        // The provider's name for it.
+        let name =
+            |level| model.thinking_levels.get(level).and_then(Value::as_str).unwrap_or(level).to_owned();
+        let effort = request.reasoning.map(name);
         request.in_session = request.in_session.take().map(|question| InSession { effort, ..question });
     }
 
@@ -77,11 +80,6 @@ fn lowest(model: &ModelFacts) -> (&'static str, usize) {
         None => matches!(level, "low" | "medium" | "high"),
     };
     LEVELS.into_iter().find(|(level, _)| exists(level)).unwrap_or(LEVELS[1])
-}
-
-/// The provider's name for a level.
-fn effort<'a>(model: &'a ModelFacts, level: &'a str) -> &'a str {
-    model.thinking_levels.get(level).and_then(Value::as_str).unwrap_or(level)
 }
 
 /// Whether Pi can ask the model not to think. In OpenAI's format there is no word for it unless the

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::values::{Condition, PatternMatch};
 
@@ -58,19 +58,19 @@ const NAMED: [(&str, &str); 8] = [
 
 /// All rules, and one search for all their keywords.
 pub(super) struct Rules {
-    rules: Vec<Rule>,
+    pub rules: Vec<Rule>,
     /// By first byte, in lowercase.
     keywords: Vec<Vec<Keyword>>,
     /// Finds where a keyword starts; `None` if it does not compile.
-    finder: Option<Regex>,
+    pub finder: Option<Regex>,
 }
 
 /// A line of a table.
 pub(super) struct Rule {
     /// The secret's name in a mask; `None` if only its position identifies it.
     kind: Option<&'static str>,
-    check: Condition,
-    pattern: String,
+    pub check: Condition,
+    pub pattern: String,
     /// Compiled when its keyword is first found, since a session has few vendors' keys; `None` if it does not
     /// compile.
     regex: OnceLock<Option<Regex>>,
@@ -114,7 +114,9 @@ impl Rules {
             }
             rules.push(Rule::new(kind, check, pattern));
         }
-        let finder = compiled(&finder(keywords.iter().flatten()));
+        let words = keywords.iter().flatten().map(|keyword| String::from_utf8_lossy(keyword.word));
+        let words: Vec<String> = words.map(|word| regex::escape(&word)).collect();
+        let finder = compiled(&format!("(?i){}", words.join("|")));
         Self { rules, keywords, finder }
     }
 
@@ -154,21 +156,6 @@ impl Rules {
         }
         spans
     }
-
-    /// As if the keywords did not compile.
-    #[cfg(test)]
-    pub(super) fn without_keywords() -> Self {
-        Self { finder: None, ..Self::parse("") }
-    }
-
-    /// The patterns and keywords that do not compile or are not understood.
-    #[cfg(test)]
-    pub(super) fn broken(&self) -> Vec<&str> {
-        let rules =
-            self.rules.iter().filter(|rule| rule.regex().is_none() || rule.check == Condition::Unknown);
-        let finder = self.finder.is_none().then_some("the keywords");
-        rules.map(|rule| rule.pattern.as_str()).chain(finder).collect()
-    }
 }
 
 impl Rule {
@@ -182,21 +169,24 @@ impl Rule {
         Self { kind, check, pattern: format!("^(?:{pattern})"), regex: OnceLock::new() }
     }
 
-    fn regex(&self) -> Option<&Regex> {
+    pub(super) fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| compiled(&self.pattern)).as_ref()
     }
 
     /// What to mask of the text that starts at `start`.
     fn find(&self, text: &str, start: usize) -> Option<Range<usize>> {
-        let Some(regex) = self.regex() else { return Some(start..line_end(text, start)) };
+        let Some(regex) = self.regex() else {
+            return Some(start..text[start..].find('\n').map_or(text.len(), |line| start + line));
+        };
         let window = match self.check {
             // A pattern without a condition is bounded by itself.
             Condition::Shape(0.0) => text.len(),
             _ => text.ceil_char_boundary(text.len().min(start + WINDOW)),
         };
         let captures = regex.captures(&text.as_bytes()[start..window])?;
-        let value = value(&captures)?;
-        let value = start + value.start..start + value.end;
+        // The last group that matched, or the whole match.
+        let value = (0..captures.len()).rev().find_map(|group| captures.get(group))?;
+        let value = start + value.start()..start + value.end();
         let sign = captures.name("sign").map_or(0..0, |sign| start + sign.start()..start + sign.end());
         let found =
             PatternMatch { text, start, sign: &text[sign], value: &text[value.clone()], at: value.start };
@@ -250,18 +240,8 @@ fn assigned(value: &str) -> String {
     format!(r"(?i)[\w-]+?{sign}({value})(?:[^\w-]|$)")
 }
 
-fn finder<'a>(keywords: impl Iterator<Item = &'a Keyword>) -> String {
-    let words = keywords.map(|keyword| regex::escape(&String::from_utf8_lossy(keyword.word)));
-    format!("(?i){}", words.collect::<Vec<_>>().join("|"))
-}
-
 fn compiled(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).dfa_size_limit(TABLE).build().ok()
-}
-
-/// The last group that matched, or the whole match.
-fn value(captures: &Captures<'_>) -> Option<Range<usize>> {
-    (0..captures.len()).rev().find_map(|group| captures.get(group)).map(|group| group.range())
 }
 
 /// Whether a word starts at `at`, including after a line break in JSON, and like `Key` in `apiKey`.
@@ -283,10 +263,6 @@ fn end(text: &str, end: usize, cut: bool) -> usize {
         false => byte.is_ascii_alphanumeric() || *byte == b'_',
     };
     text.ceil_char_boundary(end + text.as_bytes()[end..].iter().take_while(|byte| more(byte)).count())
-}
-
-fn line_end(text: &str, start: usize) -> usize {
-    text[start..].find('\n').map_or(text.len(), |length| start + length)
 }
 
 /// Sorts spans and merges those that overlap, keeping the first name.

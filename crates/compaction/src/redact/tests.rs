@@ -13,6 +13,7 @@ use std::io::Write;
 use serde_json::Value;
 
 use super::rules::{RULES, Rules};
+use super::values::Condition;
 use super::{redacted, redacted_message};
 use lcm_model::Message;
 
@@ -126,20 +127,29 @@ fn all_parts_of_a_message_are_masked_including_arguments() {
     assert!(shown.contains("a.rs") && shown.contains("12345678"), "{shown}");
 }
 
+/// The patterns and keywords that do not compile or are not understood.
+fn broken_in(rules: &Rules) -> Vec<&str> {
+    let finder = rules.finder.is_none().then_some("the keywords");
+    let rules = rules.rules.iter().filter(|rule| rule.regex().is_none() || rule.check == Condition::Unknown);
+    rules.map(|rule| rule.pattern.as_str()).chain(finder).collect()
+}
+
 #[test]
 fn every_rule_compiles() {
-    assert_eq!(RULES.broken(), [""; 0]);
+    assert_eq!(broken_in(&RULES), [""; 0]);
 }
 
 #[test]
 fn a_broken_rule_masks_the_rest_of_its_line_and_broken_keywords_mask_all() {
     let broken = Rules::parse("acme key\tacme_\t3\tacme_(");
-    assert_eq!(broken.broken(), ["^(?:acme_()"]);
+    assert_eq!(broken_in(&broken), ["^(?:acme_()"]);
     assert_eq!(broken.redacted("use acme_1 or 2\nnext"), "use [masked: acme key]\nnext");
     // A missing column or an unknown check masks as if the check passed.
     assert_eq!(Rules::parse("acme key\tacme_").redacted("use acme_1"), "use [masked: acme key]");
     assert_eq!(Rules::parse("-\tacme\tpasword\tacme_[0-9]").redacted("acme_1 is"), "[masked] is");
-    assert_eq!(Rules::without_keywords().redacted("anything"), "[masked]");
+    let mut broken = Rules::parse("");
+    broken.finder = None;
+    assert_eq!(broken.redacted("anything"), "[masked]");
 }
 
 #[test]

@@ -109,7 +109,8 @@ impl PatternMatch<'_> {
 
     fn name_before(&self) -> String {
         let before = self.text.as_bytes()[..self.start].iter().rev().take(40);
-        let start = self.start - before.take_while(|byte| is_in_name(**byte)).count();
+        let is_in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+        let start = self.start - before.take_while(is_in_name).count();
         self.text[start..self.start].to_lowercase()
     }
 
@@ -214,10 +215,6 @@ impl PatternMatch<'_> {
         let is_host = host.contains('.') || *host == "localhost";
         (1..=5).contains(&digits) && (rest.starts_with(['/', '?', '#']) || (rest.is_empty() && is_host))
     }
-}
-
-fn is_in_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-.".contains(&byte)
 }
 
 fn has_any(text: &str, words: &[&str]) -> bool {

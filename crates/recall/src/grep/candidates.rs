@@ -132,13 +132,13 @@ impl Candidates {
         }
         if !reach.data.is_empty() {
             let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
-            let exact = exact::find(search, &texts)?;
-            if !exact.rows.is_empty() || exact.stopped_at.is_some() {
+            let (rows, stopped_at) = exact::find(search, &texts)?;
+            if !rows.is_empty() || stopped_at.is_some() {
                 reach.unknown.clear();
             }
-            let worth = counter.telling(exact.rows.len());
-            reach.passages.extend(exact.rows.into_iter().map(|row| (row, worth)));
-            reach.stopped_at = exact.stopped_at;
+            let worth = counter.telling(rows.len());
+            reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
+            reach.stopped_at = stopped_at;
         }
         reach.worth = counter.worth();
         // The query's own terms come before synonyms when work is limited.

@@ -3,6 +3,7 @@
 use super::candidates::Candidates;
 use super::query::Query;
 use super::words::{are_kin, words};
+use lcm_model::policy::float;
 use lcm_model::{as_indexed, folded, humps, plain};
 
 /// Two words of the query are near each other with at most this many words between them.
@@ -97,18 +98,11 @@ impl<'a> Lens<'a> {
     }
 
     fn as_it_stands(&self, passage: &str) -> f64 {
-        let query = self.query;
+        let Query { phrase, whole, .. } = self.query;
         let lower = passage.to_lowercase();
         let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
-        let mut gain = 1.0;
-        if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase)
-        {
-            gain *= AS_IT_STANDS;
-        }
-        if lower.contains(&query.whole) {
-            gain *= AS_IT_STANDS;
-        }
-        gain
+        let has_all = !phrase.is_empty() && plain.windows(phrase.len()).any(|window| window == *phrase);
+        AS_IT_STANDS.powi(i32::from(has_all) + i32::from(lower.contains(whole)))
     }
 
     /// The best share of the query within a few words.
@@ -140,8 +134,7 @@ impl<'a> Lens<'a> {
                 words(identifier).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect();
             let has = |wanted: &QueryWord<'_>| pieces.iter().any(|piece| are_kin(piece, wanted.word));
             let fits = (self.words.len()..=LONGEST_IDENTIFIER).contains(&pieces.len());
-            #[expect(clippy::cast_precision_loss, reason = "both are small")]
-            let share = self.words.len() as f64 / pieces.len().max(1) as f64;
+            let share = float(self.words.len()) / float(pieces.len().max(1));
             if fits && self.words.iter().all(has) { share } else { 0.0 }
         };
         passage.split(between).map(share).fold(0.0, f64::max)
@@ -168,9 +161,7 @@ fn best(places: &[Places]) -> Vec<f64> {
 /// The share of the query's neighboring words that are also near each other in a passage.
 fn neighbors(places: &[Places]) -> f64 {
     let all: f64 = places.windows(2).map(|pair| nearest(&pair[0], &pair[1])).sum();
-    #[expect(clippy::cast_precision_loss, reason = "a query is short")]
-    let share = all / (places.len() - 1) as f64;
-    share
+    all / float(places.len() - 1)
 }
 
 /// How near one word is to the next.
@@ -180,8 +171,7 @@ fn nearest(one: &Places, next: &Places) -> f64 {
         for (to, others) in next {
             let apart = from.abs_diff(*to);
             if (1..=NEAR + 1).contains(&apart) {
-                #[expect(clippy::cast_precision_loss, reason = "a few words")]
-                let nearness = 1.0 - (1.0 - FARTHEST) * (apart - 1) as f64 / NEAR as f64;
+                let nearness = 1.0 - (1.0 - FARTHEST) * float(apart - 1) / float(NEAR);
                 let order = if from < to { 1.0 } else { REVERSED };
                 best = best.max(counts.min(*others) * nearness * order);
             }

@@ -73,19 +73,15 @@ pub struct Group {
     pub last: String,
 }
 
-/// A group that is being counted, with the earliest and the latest of its messages.
-struct Tally {
-    messages: usize,
-    first: (i64, MessageId, String),
-    last: (i64, MessageId, String),
-}
+/// A message that counts: its time, its row and its short id.
+type Counted = (i64, MessageId, String);
 
 pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
     let (messages, words) = match search.question.mode {
         Mode::Regex => (pattern::matching(search)?, Vec::new()),
         Mode::Text => with_all(search)?,
     };
-    let mut tallies: HashMap<Option<String>, Tally> = HashMap::new();
+    let mut found: HashMap<Option<String>, Vec<Counted>> = HashMap::new();
     let (mut total, mut sessions) = (0, HashMap::new());
     for id in messages {
         search.go_on()?;
@@ -96,26 +92,15 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
         let stored = search.view.messages().message(id)?;
         let at = (stored.timestamp, id, stored.lineage.message_handle());
         for key in keys(search, by, &stored, &mut sessions)? {
-            let tally = tallies.entry(key).or_insert_with(|| Tally {
-                messages: 0,
-                first: at.clone(),
-                last: at.clone(),
-            });
-            tally.messages += 1;
-            tally.first = at.clone().min(tally.first.clone());
-            tally.last = at.clone().max(tally.last.clone());
+            found.entry(key).or_default().push(at.clone());
         }
     }
-    let mut groups: Vec<Group> = tallies
-        .into_iter()
-        .map(|(key, Tally { messages, first: (.., first), last: (.., last) })| Group {
-            key,
-            session: None,
-            messages,
-            first,
-            last,
-        })
-        .collect();
+    let group = |(key, counted): (Option<String>, Vec<Counted>)| {
+        let handle = |one: Option<&Counted>| one.map(|(.., handle)| handle.clone()).unwrap_or_default();
+        let (first, last) = (handle(counted.iter().min()), handle(counted.iter().max()));
+        Group { key, session: None, messages: counted.len(), first, last }
+    };
+    let mut groups: Vec<Group> = found.into_iter().map(group).collect();
     groups.sort_by(|one, other| match by {
         CountBy::Day => other.key.cmp(&one.key),
         _ => other.messages.cmp(&one.messages).then_with(|| one.key.cmp(&other.key)),
@@ -165,10 +150,8 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
         if phrase.may_be_data {
             with.extend(exact::messages(search, &phrase)?);
         }
-        found = Some(match found {
-            None => with.into_iter().collect(),
-            Some(found) => with.into_iter().filter(|id| found.contains(id)).collect(),
-        });
+        with.retain(|id| found.as_ref().is_none_or(|found| found.contains(id)));
+        found = Some(with.into_iter().collect());
     }
     let mut all = BTreeSet::new();
     for id in found.unwrap_or_default() {

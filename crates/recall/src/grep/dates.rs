@@ -1,23 +1,17 @@
 //! Dates that a query names: what was said on one of them is what it asks for.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use lcm_model::text;
+use lcm_model::{Pattern, pattern, text};
 
 /// `2026-11-03`, `2026-11`.
-static ISO: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\b(\d{4})-(\d\d)(?:-(\d\d))?(?:\b|T)").ok());
+static ISO: Pattern = pattern!(r"\b(\d{4})-(\d\d)(?:-(\d\d))?(?:\b|T)");
 /// `3 November 2026`, `November 3rd`, `Nov 2026`, `November`.
-static SPOKEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"(?ix)
+static SPOKEN: Pattern = pattern!(
+    r"(?ix)
         \b (?: (\d{1,2}) (?:st|nd|rd|th)? \s+ (?:of\s+)? )?
         (jan|feb|mar|apr|may|june?|july?|aug|sep|oct|nov|dec) (uary|ruary|ch|il|ust|tember|ober|ember)? \b
         (?: \s+ (\d{1,2}) (?:st|nd|rd|th)? \b )?
-        (?: ,? \s+ (\d{4}) \b )?";
-    Regex::new(pattern).ok()
-});
+        (?: ,? \s+ (\d{4}) \b )?"
+);
 /// Months whose name is also another word.
 const AMBIGUOUS: &[&str] = &["mar", "may", "march"];
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -34,10 +28,10 @@ impl Date {
     /// The dates in `query`.
     pub(crate) fn all_in(query: &str) -> Vec<Self> {
         let number = |group: Option<regex::Match<'_>>| group.and_then(|digits| digits.as_str().parse().ok());
-        let iso = ISO.iter().flat_map(|iso| iso.captures_iter(query)).filter_map(|found| {
+        let iso = ISO.captures(query).filter_map(|found| {
             Some(Self { year: number(found.get(1)), month: number(found.get(2))?, day: number(found.get(3)) })
         });
-        let spoken = SPOKEN.iter().flat_map(|spoken| spoken.captures_iter(query)).filter_map(|found| {
+        let spoken = SPOKEN.captures(query).filter_map(|found| {
             let name = found[2].to_lowercase();
             let year = number(found.get(5));
             let day = number(found.get(1).or(found.get(4)));

@@ -15,32 +15,24 @@ use lcm_model::{DATA_MARK, passages, searchable};
 /// The most passages found: the newest.
 const MOST: usize = 500;
 
-/// Passages that have some data.
-#[derive(Debug, Default)]
-pub(super) struct Exact {
-    /// Their rows, oldest first.
-    pub rows: Vec<i64>,
-    /// If there was no time for all messages, the time of the last one that was read, in ms since the epoch.
-    pub stopped_at: Option<i64>,
-}
-
-/// Finds the passages that have one of `texts`, in messages of which the index lacks data.
-pub(super) fn find(search: &Search<'_>, texts: &[&str]) -> Result<Exact> {
+/// Finds the rows, oldest first, of the passages that have one of `texts`, in messages of which the index lacks data. If
+/// there was no time for all of these, with the time of the last one that was read, in ms since the epoch.
+pub(super) fn find(search: &Search<'_>, texts: &[&str]) -> Result<(Vec<i64>, Option<i64>)> {
     let end = Instant::now().checked_add(search.question.patience);
-    let mut exact = Exact::default();
+    let (mut rows, mut stopped_at) = (Vec::new(), None);
     each(search, texts, |message, first, passages| {
-        if exact.rows.len() >= MOST {
+        if rows.len() >= MOST {
             return Ok(false);
         }
         if end.is_some_and(|end| Instant::now() >= end) {
-            exact.stopped_at = Some(search.view.messages().message(message)?.timestamp);
+            stopped_at = Some(search.view.messages().message(message)?.timestamp);
             return Ok(false);
         }
-        exact.rows.extend(passages.into_iter().filter_map(|at| first.checked_add_unsigned(at as u64)));
+        rows.extend(passages.into_iter().filter_map(|at| first.checked_add_unsigned(at as u64)));
         Ok(true)
     })?;
-    exact.rows.sort_unstable();
-    Ok(exact)
+    rows.sort_unstable();
+    Ok((rows, stopped_at))
 }
 
 /// All messages that have a phrase, of which the index lacks data.

@@ -11,6 +11,7 @@ use super::{Kinds, Location, Question, Search, SearchHit, Snippet, Sort, snippet
 use crate::cards::{Card, MessageCard, SessionName, SummaryCard};
 use lcm_model::error::Result;
 use lcm_model::ids::MessageId;
+use lcm_model::policy::float;
 use lcm_model::text::one_line;
 use lcm_model::{passages, searchable};
 use lcm_store::{StoredMessage, StoredSummary};
@@ -182,11 +183,10 @@ impl<'a> SnippetWords<'a> {
         Self { words, numbers }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a snippet is short")]
     fn is_like(&self, other: &Self) -> bool {
-        let common = self.words.intersection(&other.words).count() as f64;
-        let all = self.words.union(&other.words).count() as f64;
-        self.numbers == other.numbers && common >= SAME * all
+        let common = self.words.intersection(&other.words).count();
+        let all = self.words.union(&other.words).count();
+        self.numbers == other.numbers && float(common) >= SAME * float(all)
     }
 }
 

@@ -447,12 +447,10 @@ impl<'a> Search<'a> {
             true => Vec::new(),
             false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
         };
-        let about = match &question.path {
-            Some(path) => {
-                Some(view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT)?)
-            }
-            None => None,
-        };
+        let about = question.path.as_ref();
+        let about =
+            about.map(|path| view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT));
+        let about = about.transpose()?;
         Ok(Self { view, scope, question, sight, filter, asking, about, names: RefCell::default(), cancel })
     }
 

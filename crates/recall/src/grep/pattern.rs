@@ -13,8 +13,7 @@ use super::sieve::Sieve;
 use super::{Kinds, NextPage, Search, SearchHit, SearchResults, Snippet, Sort};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{MessageId, SummaryId};
-use lcm_model::searchable;
-use lcm_model::text;
+use lcm_model::{searchable, text};
 use lcm_store::tasks::go_on;
 use lcm_store::{Packed, RowOrder, StoredSummary};
 
@@ -51,15 +50,6 @@ impl ResultPage {
         self.last = cursor;
         Ok(true)
     }
-
-    /// Records that the search stopped, unless the answer was full before.
-    fn stop(&mut self, search: &Search<'_>, stop: Option<Stop>) -> Result<()> {
-        if let Some((at, row)) = stop.filter(|_| self.findings.next.is_none()) {
-            self.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
-            self.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
-        }
-        Ok(())
-    }
 }
 
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
@@ -67,11 +57,32 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let mut page = ResultPage::default();
     let (is_of_summaries, beyond) = start(search)?;
     if !is_of_summaries && search.question.kinds != Kinds::Summaries {
-        messages(search, &regex, beyond.map(MessageId), &mut page)?;
+        let found = |id: MessageId, snippet| {
+            search.go_on()?;
+            if !search.lets_through(id)? {
+                return Ok(true);
+            }
+            let hit = || search.hit(id, &search.view.messages().message(id)?, snippet);
+            page.add(search, format!("m{}", id.0), hit)
+        };
+        let stop = each(search, &regex, beyond.map(MessageId), found)?;
+        // Unless the answer was full before.
+        if let Some((at, row)) = stop.filter(|_| page.findings.next.is_none()) {
+            page.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
+            page.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
+        }
     }
     if search.takes_summaries() && page.findings.next.is_none() {
         let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
-        summaries(search, &regex, beyond, &mut page)?;
+        let visit = |summary: StoredSummary| {
+            search.go_on()?;
+            let Some(snippet) = snippet(&regex, &summary.text, search.width()) else { return Ok(true) };
+            if !search.lets_summary_through(summary.id)? {
+                return Ok(true);
+            }
+            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
+        };
+        search.view.summaries().summaries_in_turn(turn(search), beyond, &search.filter, visit)?;
     }
     Ok(page.findings)
 }
@@ -92,16 +103,6 @@ fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
         ("m" | "s", Ok(row)) => Ok((kind == "s", Some(row))),
         _ => Err(search.foreign_cursor()),
     }
-}
-
-fn messages(
-    search: &Search<'_>,
-    regex: &Regex,
-    beyond: Option<MessageId>,
-    page: &mut ResultPage,
-) -> Result<()> {
-    let stop = each(search, regex, beyond, |id, snippet| found(search, page, id, snippet))?;
-    page.stop(search, stop)
 }
 
 /// All messages that match, if there is time to look.
@@ -165,36 +166,6 @@ fn each(
     };
     scan::in_order(rows, look, &mut take_in)?;
     Ok(stopped.get())
-}
-
-/// Adds a match. Returns whether to look for another.
-fn found(search: &Search<'_>, page: &mut ResultPage, id: MessageId, snippet: Snippet) -> Result<bool> {
-    search.go_on()?;
-    if !search.lets_through(id)? {
-        return Ok(true);
-    }
-    page.add(search, format!("m{}", id.0), || search.hit(id, &search.view.messages().message(id)?, snippet))
-}
-
-fn summaries(
-    search: &Search<'_>,
-    regex: &Regex,
-    beyond: Option<SummaryId>,
-    page: &mut ResultPage,
-) -> Result<()> {
-    search.view.summaries().summaries_in_turn(
-        turn(search),
-        beyond,
-        &search.filter,
-        |summary: StoredSummary| {
-            search.go_on()?;
-            let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
-            if !search.lets_summary_through(summary.id)? {
-                return Ok(true);
-            }
-            page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
-        },
-    )
 }
 
 fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {

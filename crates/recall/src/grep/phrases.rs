@@ -45,11 +45,6 @@ impl PhraseText {
         Self(out)
     }
 
-    /// Of a message's JSON.
-    pub fn of_message(json: &str) -> Self {
-        Self::of(&searchable(json))
-    }
-
     pub fn has(&self, phrase: &Phrase) -> bool {
         let (text, wanted) = (&self.0, phrase.folded.as_str());
         memmem::find_iter(text.as_bytes(), wanted).any(|at| {
@@ -165,7 +160,7 @@ pub(super) fn stand_in(search: &Search<'_>, phrases: &[Phrase], message: Message
     if phrases.is_empty() {
         return Ok(true);
     }
-    let text = PhraseText::of_message(&search.view.messages().message(message)?.json);
+    let text = PhraseText::of(&searchable(&search.view.messages().message(message)?.json));
     Ok(phrases.iter().all(|phrase| text.has(phrase)))
 }
 

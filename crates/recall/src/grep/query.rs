@@ -9,6 +9,7 @@ use super::phrases::Phrase;
 use super::synonyms::synonyms;
 use super::words::{is_function_word, is_loose_word, words};
 use lcm_model::error::{Error, Result};
+use lcm_model::policy::float;
 use lcm_model::text::one_line;
 use lcm_model::{as_indexed, bigrams, humps, is_ideograph, plain};
 
@@ -114,8 +115,7 @@ impl Query {
         terms.extend(joined(&parts_of_query).into_iter().map(|word| extra(&word, quote(&word), 1.0)));
         for term in &parts_of_query {
             let pieces = parts(term);
-            #[expect(clippy::cast_precision_loss, reason = "a handful")]
-            let weight = PIECES_WEIGHT / pieces.len().max(1) as f64;
+            let weight = PIECES_WEIGHT / float(pieces.len().max(1));
             terms.extend(pieces.into_iter().map(|piece| extra("", piece, weight)));
         }
         let words_of =

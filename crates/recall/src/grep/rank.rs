@@ -17,6 +17,7 @@ use super::wanted::Intent;
 use super::{DEFAULT_LIMIT, Kinds, Search, Sort};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
+use lcm_model::policy::float;
 use lcm_model::{passages, searchable};
 
 /// The best passages, which make up the results; lower-ranked ones are not found.
@@ -264,8 +265,7 @@ fn messages(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Resul
     let mut matched = matching(search, query, found)?;
     if let (true, Some(phrase)) = (matched.is_empty(), query.phrases.iter().find(|phrase| phrase.may_be_data))
     {
-        let exact = exact::find(search, &[&phrase.written])?;
-        (found.quoted, found.stopped_at) = (exact.rows, exact.stopped_at);
+        (found.quoted, found.stopped_at) = exact::find(search, &[&phrase.written])?;
         matched = matching(search, query, found)?;
     }
     let (lens, wanted) = (Lens::new(query, found), Intent::by(&query.phrase));
@@ -274,7 +274,7 @@ fn messages(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Resul
         search.go_on()?;
         weighed.push(weigh(search, &lens, &wanted, found, &one)?);
         let is_close = weighed.len() < WEIGHED_CLOSELY
-            && (!found.frequent.is_empty() || weighed.iter().all(|one| one.is_talk));
+            && (!found.frequent.is_empty() || weighed.iter().all(|one| is_talk(&one.role)));
         if weighed.len() >= WEIGHED && !is_close {
             break;
         }
@@ -285,7 +285,7 @@ fn messages(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Resul
     let ranked = weighed.into_iter().map(|one| {
         let is_dated = dates.iter().any(|date| date.has(one.time));
         // Only now, or the answer beside a question would get a share of it.
-        let said = if one.is_talk { wanted.said_by(one.is_user) } else { 1.0 };
+        let said = if is_talk(&one.role) { wanted.said_by(one.role == "user") } else { 1.0 };
         let score = one.score * said * if is_dated { DATED } else { 1.0 };
         RankedMatch { target: MatchedNode::Message(one.message, one.passage), score }
     });
@@ -309,11 +309,7 @@ struct Weighed {
     has: Vec<f64>,
     /// Bytes of the message's text.
     length: usize,
-    is_user: bool,
-    /// Whether the user or the model says it.
-    is_talk: bool,
-    /// Whether a tool says it.
-    is_output: bool,
+    role: String,
     /// In ms since the epoch.
     time: i64,
 }
@@ -337,16 +333,13 @@ fn weigh(
     let best = read.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let (passage, score, has) = best.unwrap_or_default();
     let shown = ranges.get(passage).map_or("", |range| &text[range.clone()]);
-    let is_user = stored.role == "user";
     Ok(Weighed {
         message: *message,
         passage,
         score: score * wanted.weight(&stored.role, shown),
         has,
         length: text.len(),
-        is_user,
-        is_talk: is_talk(&stored.role),
-        is_output: stored.role == "toolResult",
+        role: stored.role,
         time: stored.timestamp,
     })
 }
@@ -354,19 +347,16 @@ fn weigh(
 /// Weighs the messages by who wrote them.
 fn weigh_roles(weighed: &mut [Weighed]) {
     let bytes = |of_user: bool| -> usize {
-        weighed.iter().filter(|one| one.is_user == of_user).map(|one| one.length).sum()
+        weighed.iter().filter(|one| (one.role == "user") == of_user).map(|one| one.length).sum()
     };
-    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    let half_of_share = (bytes(true) + bytes(false)) as f64 / (2 * bytes(true)).max(1) as f64;
-    let is_talk = weighed.iter().all(|one| one.is_talk);
+    let half_of_share = float(bytes(true) + bytes(false)) / float((2 * bytes(true)).max(1));
+    let is_talk = weighed.iter().all(|one| is_talk(&one.role));
     let user = if is_talk { half_of_share.powf(0.7).clamp(1.0, RARE_USER) } else { USER };
     for one in weighed {
-        one.score *= if one.is_user {
-            user
-        } else if one.is_output {
-            OUTPUT
-        } else {
-            1.0
+        one.score *= match one.role.as_str() {
+            "user" => user,
+            "toolResult" => OUTPUT,
+            _ => 1.0,
         };
     }
 }
@@ -390,7 +380,7 @@ fn read_together(search: &Search<'_>, lens: &Lens<'_>, weighed: &mut [Weighed]) 
             for (distance, share) in FROM_TURN.iter().enumerate() {
                 let Some(next) = search.neighbor(at, step)? else { break };
                 let score = scores.get(&next).copied().unwrap_or_default();
-                let together = one.is_talk && length <= TOGETHER && {
+                let together = is_talk(&one.role) && length <= TOGETHER && {
                     let turn = turn(search, lens, &mut turns, next)?;
                     length += turn.length;
                     let fits = turn.is_talk && length <= TOGETHER;
@@ -489,9 +479,7 @@ mod tests {
                 score: 1.0,
                 has: Vec::new(),
                 length,
-                is_user: role == "user",
-                is_talk: role != "toolResult",
-                is_output: role == "toolResult",
+                role: role.to_owned(),
                 time: 0,
             });
             weigh_roles(&mut weighed);

@@ -1,11 +1,8 @@
 //! What kind of message a query asks for: a decision, what one of the two who talk said, or, if it asks for
 //! advice, the user's rules and preferences. Others that repeat the same words come after it.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
 use lcm_model::facts::{decisions, rules};
+use lcm_model::{Pattern, pattern};
 
 /// The weight of a decision.
 const DECISION: f64 = 1.25;
@@ -23,11 +20,9 @@ const SAYING: [&str; 6] = ["advised", "gave", "recommended", "said", "suggested"
 const DECIDING: [&str; 7] = ["decide", "decided", "decision", "decisions", "agreed", "chose", "chosen"];
 
 /// A preference of the user shows one of these, even in a question.
-static PREFERRED: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\bI(?:['’]d| would)? prefer\b|\bmy preference").ok());
+static PREFERRED: Pattern = pattern!(r"(?i)\bI(?:['’]d| would)? prefer\b|\bmy preference");
 
 /// The messages that a query asks for.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     decision: bool,
     advice: bool,
@@ -57,9 +52,8 @@ impl Intent {
 
     /// The weight of a message of this role, found by this passage of it.
     pub fn weight(&self, role: &str, passage: &str) -> f64 {
-        let prefers = || PREFERRED.as_ref().is_some_and(|prefers| prefers.is_match(passage));
         match role {
-            "user" if self.advice && (prefers() || !rules(passage).is_empty()) => RULE,
+            "user" if self.advice && (PREFERRED.is_in(passage) || !rules(passage).is_empty()) => RULE,
             "user" | "assistant" if self.decision && !decisions(passage).is_empty() => DECISION,
             _ => 1.0,
         }

@@ -34,19 +34,10 @@ fn try_again(tries: i32, most: i32) -> bool {
     tries < most
 }
 
-/// Where a store is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In memory, for sessions that must leave no trace.
-    Memory,
-    /// In a file.
-    File(PathBuf),
-}
-
-/// An open connection for writing, its place, and a notice for the user.
+/// An open connection for writing, its file unless it is in memory, and a notice for the user.
 pub(crate) struct Opened {
     pub connection: Connection,
-    pub place: Place,
+    pub place: Option<PathBuf>,
     pub notice: Option<String>,
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::connection::{
-    APPLICATION_ID, BUSY, NAMES, Opened, Place, check_locks, check_own, is_busy, is_empty, keep_plans,
-    list_words, mark, names, open_existing, other_format, project_in, unread, with_ending,
+    APPLICATION_ID, BUSY, NAMES, Opened, check_locks, check_own, is_busy, is_empty, keep_plans, list_words,
+    mark, names, open_existing, other_format, project_in, unread, with_ending,
 };
 use super::project::merge_log;
 use super::trouble::said;
@@ -45,7 +45,7 @@ pub(crate) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged
                 let set_aside = || before.find_map(|other| Some((other.as_path(), set_aside(other, cwd)?)));
                 let passed = passed.or_else(set_aside);
                 let notice = passed.and_then(|(other, why)| notice(other, &why, path, is_new));
-                return Ok(Opened { connection, place: Place::File(path.clone()), notice });
+                return Ok(Opened { connection, place: Some(path.clone()), notice });
             }
             Err(error) if matches!(error.code(), Code::Foreign | Code::Format | Code::Damaged) => {
                 passed = Some((path, error));
@@ -135,16 +135,11 @@ pub fn replace(fresh: Temporary, olds: &[(PathBuf, PathBuf)]) -> std::io::Result
 }
 
 /// Tries to open for writing a file that could only be read so far.
-pub(crate) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
-    match place {
-        Place::File(path) => {
-            let (connection, _) = open_file(path, cwd)?;
-            // Reads that are still queued may need it.
-            list_words(&connection).map_err(|error| unread(path, error))?;
-            Ok(connection)
-        }
-        Place::Memory => Err(Error::closed()),
-    }
+pub(crate) fn open_again(path: &Path, cwd: &str) -> Result<Connection> {
+    let (connection, _) = open_file(path, cwd)?;
+    // Reads that are still queued may need it.
+    list_words(&connection).map_err(|error| unread(path, error))?;
+    Ok(connection)
 }
 
 /// A store in memory.
@@ -156,7 +151,7 @@ pub(crate) fn open_memory(cwd: &str) -> Result<Opened> {
     schema::create(&mut connection)?;
     claim(&connection, cwd).map_err(failed)?;
     list_words(&connection).map_err(failed)?;
-    Ok(Opened { connection, place: Place::Memory, notice: None })
+    Ok(Opened { connection, place: None, notice: None })
 }
 
 /// Returns the connection and whether the database is new.

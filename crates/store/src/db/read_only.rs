@@ -7,7 +7,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{self, Opened, Place, open_alone, open_unchanged, project_in};
+use super::connection::{self, Opened, open_alone, open_unchanged, project_in};
 use super::opening::set_aside;
 use super::project::name_of;
 use super::trouble::{is_of_the_disk, is_out_of_reach};
@@ -43,7 +43,7 @@ impl Store {
                         || before.filter(|other| other.is_file()).find_map(|other| set_aside(&other, wanted));
                     let why = passed.map(|(why, _)| why).or_else(set_aside);
                     let notice = why.and_then(|why| notice(&why, &path));
-                    let opened = Opened { connection, place: Place::File(path), notice };
+                    let opened = Opened { connection, place: Some(path), notice };
                     return Ok(Some(ReadOnly { store: Self::of_reader(opened, Box::new(open)), project }));
                 }
                 Ok(_) => {}
@@ -75,13 +75,13 @@ impl Store {
         let cancel = cancel.clone();
         let opens = move |path: &Path| untrusted::open(path, &cancel).and_then(looked_into);
         let (connection, project) = look(path, &opens)?;
-        let opened = Opened { connection, place: Place::File(path.to_owned()), notice: None };
+        let opened = Opened { connection, place: Some(path.to_owned()), notice: None };
         Ok(ReadOnly { store: Self::of_reader(opened, Box::new(opens)), project })
     }
 
     /// Records in this read-only database where a backup was written, if that is possible.
     pub fn note_backup_apart(&self, backup: &Path) {
-        let Place::File(path) = self.place() else { return };
+        let Some(path) = self.place() else { return };
         if let Ok(mut connection) = connection::open_patiently(path) {
             let _ = in_transaction(&mut connection, |batch| batch.upkeep().note_backup(backup));
         }
@@ -104,7 +104,7 @@ pub(crate) fn open_to_wait(dir: &Path, project: &str) -> Option<Opened> {
     places(dir, project).into_iter().rev().filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
         let (connection, found) = look(&path, open).ok()?;
-        (found == project).then(|| Opened { connection, place: Place::File(path), notice: None })
+        (found == project).then(|| Opened { connection, place: Some(path), notice: None })
     })
 }
 

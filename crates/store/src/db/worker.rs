@@ -7,7 +7,7 @@
 //! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{self, Opened, Place};
+use super::connection::{self, Opened};
 use super::opening::{self, Damaged};
 use super::project::name_of;
 use super::{read_only, schema, trouble};
@@ -60,7 +60,8 @@ pub struct Store(Arc<StoreState>);
 
 /// The state that all handles of a store share.
 struct StoreState {
-    place: Place,
+    /// The file; in memory, for sessions that must leave no trace, there is none.
+    place: Option<PathBuf>,
     jobs: Mutex<Option<Sender<WriteJob>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Idle read connections; `None` once the store is closed.
@@ -89,7 +90,7 @@ struct Trouble {
 }
 
 impl StoreState {
-    fn reading(place: Place, opens: Opens) -> Self {
+    fn reading(place: Option<PathBuf>, opens: Opens) -> Self {
         Self {
             place,
             jobs: Mutex::default(),
@@ -125,14 +126,14 @@ impl Store {
     /// Makes the store of a project in the file `path`.
     pub fn create(path: &Path, project: &str) -> Result<Self> {
         let (connection, _) = opening::open_file(path, project)?;
-        let opened = Opened { connection, place: Place::File(path.to_owned()), notice: None };
+        let opened = Opened { connection, place: Some(path.to_owned()), notice: None };
         Self::begin(opened, Vec::new(), None)
     }
 
     /// Opens another store next to this one, which can't be read or written because of `why`.
     pub fn open_next_to(&self, dir: &Path, project: &str, why: &Error) -> Result<Self> {
         let mut passed = self.0.passed.clone();
-        if let Place::File(path) = &self.0.place {
+        if let Some(path) = &self.0.place {
             passed.push(Damaged { path: path.clone(), why: why.cause() });
         }
         Self::open_past(Some(dir), &name_of(project), project, passed)
@@ -155,7 +156,7 @@ impl Store {
         };
         let Some(opened) = read_only::open_to_wait(dir, project) else { return Err(why) };
         let (place, project) = (opened.place.clone(), project.to_owned());
-        let reopen = move || opening::open_again(&place, &project);
+        let reopen = move || opening::open_again(place.as_deref().ok_or_else(Error::closed)?, &project);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 
@@ -163,7 +164,7 @@ impl Store {
     fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
         let Opened { mut connection, place, notice } = opened;
         let is_to_be_vacuumed = reopen.is_none() && vacuum::is_pending(&connection);
-        let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place == Place::Memory));
+        let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place.is_none()));
         let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
         let (jobs, queue) = channel();
         let writer = std::thread::Builder::new()
@@ -193,9 +194,9 @@ impl Store {
         Self(Arc::new(StoreState { readers, notice, ..StoreState::reading(place, opens) }))
     }
 
-    /// Where the store is kept.
-    pub fn place(&self) -> &Place {
-        &self.0.place
+    /// The file in which the store is kept; `None` in memory.
+    pub fn place(&self) -> Option<&Path> {
+        self.0.place.as_deref()
     }
 
     /// Whether it is read-only.
@@ -267,7 +268,7 @@ impl Store {
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let path = match &self.0.place {
-            Place::File(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
+            Some(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
             _ => {
                 let read = self.in_turn(|connection| in_view(connection, work)).await?;
                 return read.map_err(|error| self.explain(error));
@@ -357,7 +358,7 @@ impl Store {
 
     /// Explains a failure, and records the first sign of damage.
     fn explain(&self, error: Error) -> Error {
-        let Place::File(path) = &self.0.place else { return error };
+        let Some(path) = &self.0.place else { return error };
         let error = trouble::explained(error, path);
         if error.code() == Code::Damaged {
             let mut trouble = lock(&self.0.trouble);
@@ -475,7 +476,7 @@ mod tests {
     async fn a_read_that_outlasts_its_store_leaves_no_connection_open() {
         let dir = tempfile::tempdir().unwrap();
         let writes = Store::open(Some(dir.path()), "a", "/project").unwrap();
-        let Place::File(path) = writes.place().clone() else { panic!("it is in memory") };
+        let Some(path) = writes.place().map(ToOwned::to_owned) else { panic!("it is in memory") };
         let reads = Store::read_only_at(&path, &CancellationToken::new()).unwrap().store;
         for store in [&reads, &writes] {
             let (go_on, waiting) = channel::<()>();

@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use super::health::{PATIENCE, back_off};
 use super::thinking::Thinking;
 use super::{
-    Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, Reply, count_usage,
-    reported, reporting, size,
+    Answer, Facts, Failure, InSession, Kind, Model, ModelRequest, ProviderState, count_usage, reported,
+    reporting, size,
 };
 use crate::overflow::ReportedLimit;
 use lcm_model::Usage;
@@ -285,7 +285,10 @@ impl Asking<'_> {
         self.request.max_tokens = most;
         match answer {
             Ok(reply) if reply.text.contains(&question.mark) => {
-                chain.providers.asked_in_session(was_cached(&reply, cached));
+                // As far as the provider reports, it read most of them from its cache.
+                let usage = reply.usage.as_ref().map(Usage::of).unwrap_or_default();
+                let was_cached = usage.prompt() == 0 || usage.cache_read.saturating_mul(2) >= cached;
+                chain.providers.asked_in_session(was_cached);
                 Ok(Some(Ok(reply)))
             }
             Err(failure) if failure.is_of_provider() => Ok(Some(Err(failure))),
@@ -344,12 +347,6 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &ModelRequest, question: &I
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
     let alone = size(&request.system) + size(&request.prompt);
     read * float(cached) + input * float(size(&question.prompt)) < input * float(alone)
-}
-
-/// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
-fn was_cached(reply: &Reply, expected: usize) -> bool {
-    let usage = reply.usage.as_ref().map(Usage::of).unwrap_or_default();
-    usage.prompt() == 0 || usage.cache_read.saturating_mul(2) >= expected
 }
 
 impl Candidate {

@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reqwest::Url;
 use rmcp::model::{ClientResult, ListRootsRequest, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer};
 use tokio::sync::Mutex;
-use url::Url;
 
 /// How long a client may take to list them, which needs no user.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,11 +1,12 @@
 //! Which calls to a server run at once. A server on this machine or in the local network usually answers one question
 //! after the other: calls that wait there would use up their time limits, so they wait here.
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 
+use reqwest::Url;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
-use url::{Host, Url};
 
 use lcm_model::locks::lock;
 
@@ -43,13 +44,12 @@ impl Server {
 
 /// Whether an address is this machine's or in a private network.
 fn is_near(url: &str) -> bool {
-    match Url::parse(url).as_ref().map(Url::host) {
-        Ok(Some(Host::Ipv4(v4))) => v4.is_loopback() || v4.is_private(),
-        Ok(Some(Host::Ipv6(v6))) => v6.is_loopback(),
-        Ok(Some(Host::Domain(host))) => {
-            host == "localhost" || host.ends_with(".local") || host.ends_with(".localhost")
-        }
-        Ok(None) | Err(_) => false,
+    let url = Url::parse(url);
+    let host = url.as_ref().ok().and_then(Url::host_str).unwrap_or_default();
+    match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(v4)) => v4.is_loopback() || v4.is_private(),
+        Ok(IpAddr::V6(v6)) => v6.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".local") || host.ends_with(".localhost"),
     }
 }
 

@@ -104,9 +104,8 @@ function instead(page, replacement) {
 
 /** @param {Page} page @param {Node} node */
 export function summaryDetail(page, node) {
-  const { summary, from, to } = node;
-  const covered = page.branch.said.slice(from, to);
-  const tokens = covered.reduce((sum, item) => sum + item.tokens, 0);
+  const { summary, items } = node;
+  const tokens = items.reduce((sum, item) => sum + item.tokens, 0);
   const cost = summary.usage?.cost?.total;
   const parents = page.branch.session.parents.get(summary.id) ?? [];
   return h(
@@ -115,7 +114,7 @@ export function summaryDetail(page, node) {
     h("header", null, h("h2", null, titleOf(summary.text)), facts([
       idOf(summary.handle),
       summary.depth === 0 ? "leaf summary" : `condensed, depth ${summary.depth}`,
-      count(to - from, "message"),
+      count(items.length, "message"),
       span(summary.fromTime, summary.toTime),
       `≈ ${number(tokens)} → ${count(summary.tokens, "token")}`,
       summary.model ?? "no model",
@@ -124,7 +123,7 @@ export function summaryDetail(page, node) {
     h("nav", { className: "crumbs" }, ...parents.flatMap(({ id }) => crumb(page, page.branch.node(id))), link("Zoom the map to it", () => page.zoom(node))),
     prose(summary.text, { lead: leadIn(page) }),
     quotes(summary.quotes ?? []),
-    summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, covered),
+    summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, items),
   );
 }
 
@@ -216,7 +215,7 @@ function tail(page, step) {
 
 /** Links to the covering summaries. @param {Page} page @param {Item} item */
 function crumbs(page, item) {
-  const over = item.isSaid ? page.branch.over(item.place) : [];
+  const over = page.branch.over(item);
   if (over.length === 0) return null;
   return h("nav", { className: "crumbs", "aria-label": "Summaries over this message" }, ...over.flatMap((node) => crumb(page, node)));
 }
@@ -231,7 +230,7 @@ function crumb(page, node) {
 
 /** A summary as described in a row. @param {Node} node */
 export function aboutNode(node) {
-  return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.to - node.from)}×`)];
+  return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.items.length)}×`)];
 }
 
 /** @param {Node} node */

@@ -48,8 +48,8 @@ class Viewer {
   edits = new Map();
   /** The list's rows by the id of what they show. @type {Map<string, number>} */
   places = new Map();
-  /** The messages whose rows are marked as a summary's. */
-  marked = "undefined";
+  /** The messages whose rows are marked as a summary's. @type {Item[] | undefined} */
+  marked;
   /** The sessions' titles. @type {string[]} */
   titles = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -65,7 +65,7 @@ class Viewer {
     this.list = new List({
       label: "Messages",
       height: ROW_HEIGHT,
-      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#covered() }),
+      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#node()?.items }),
       select: (row) => this.#choose(row),
       seen: (from, to) => this.#seen(from, to),
     });
@@ -247,7 +247,7 @@ class Viewer {
     const node = this.#node();
     const item = this.branch.byId.get(this.selected ?? "");
     const parents = node ? this.branch.session.parents.get(node.summary.id) : undefined;
-    const above = parents?.map(({ id }) => this.branch.node(id)).find(Boolean) ?? (item?.isSaid ? this.branch.over(item.place).at(-1) : undefined);
+    const above = parents?.map(({ id }) => this.branch.node(id)).find(Boolean) ?? (item && this.branch.over(item).at(-1));
     if (above) this.go(above.summary.handle);
   }
 
@@ -266,12 +266,6 @@ class Viewer {
     const row = this.branch.below(this.#roots()).filter(({ summary }) => summary.depth === node.summary.depth);
     const next = row[row.findIndex(({ summary }) => summary.id === node.summary.id) + by];
     if (next) this.go(next.summary.handle);
-  }
-
-  /** @returns {[number, number] | undefined} the messages that the selected summary covers */
-  #covered() {
-    const node = this.#node();
-    return node && [node.from, node.to];
   }
 
   /** @param {string} id @returns {number} its row, -1 for none */
@@ -310,13 +304,13 @@ class Viewer {
 
   /** Marks the selection, in the list and on the map. */
   #mark() {
-    const covered = this.#covered();
-    if (String(covered) !== this.marked) this.list.redraw();
-    this.marked = String(covered);
+    const covered = this.#node()?.items;
+    if (covered !== this.marked) this.list.redraw();
+    this.marked = covered;
     const place = this.selected ? this.#placeOf(this.selected) : -1;
     this.list.select(place);
     if (place < 0 && covered) {
-      const first = this.list.rows.findIndex(({ item }) => item?.isSaid && item.place >= covered[0]);
+      const first = this.list.rows.findIndex(({ item }) => item?.isSaid && item.place >= covered[0].place);
       if (first >= 0) this.list.show(first);
     }
     this.map.show({ selected: this.selected });

@@ -78,7 +78,7 @@ export function rowsFound(rows, found, summaries, elsewhere) {
 
 /**
  * @param {Row} row
- * @param {{ query: Query | null, edits: Map<string, any>, covered: [number, number] | undefined }} page
+ * @param {{ query: Query | null, edits: Map<string, any>, covered: Item[] | undefined }} page
  * @returns {HTMLElement}
  */
 export function drawRow(row, { query, edits, covered }) {
@@ -87,12 +87,12 @@ export function drawRow(row, { query, edits, covered }) {
   return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? quiet(`≈ ${number(row.tokens)} tokens`) : null);
 }
 
-/** @param {Item} item @param {Query | null} query @param {Map<string, any>} edits @param {[number, number] | undefined} covered */
+/** @param {Item} item @param {Query | null} query @param {Map<string, any>} edits @param {Item[] | undefined} covered */
 function drawItem(item, query, edits, covered) {
   const { entry } = item.line;
   const hidden = hiddenBecause(item, edits);
   const failed = entry.message?.isError || ["error", "aborted"].includes(entry.message?.stopReason);
-  const isCovered = covered && item.isSaid && covered[0] <= item.place && item.place < covered[1];
+  const isCovered = covered?.includes(item);
   return h(
     "div",
     { className: `row c-${item.speaker}${hidden ? " hidden-from-model" : ""}${isCovered ? " covered" : ""}`, "data-id": item.id },

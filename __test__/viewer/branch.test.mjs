@@ -22,6 +22,7 @@ function branchOf(entries, summaries = []) {
 }
 
 const user = (/** @type {string} */ content) => ({ type: "message", message: { role: "user", content } });
+const secret = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
 
 test("after a compaction the model sees the block, the kept messages, and new ones up to the next compaction", () => {
   const compaction = (/** @type {string | null} */ firstKeptEntryId) => ({ type: "compaction", summary: "block", firstKeptEntryId });
@@ -38,11 +39,10 @@ test("after a compaction the model sees the block, the kept messages, and new on
 });
 
 test("hidden messages are marked with the reason", () => {
-  const bash = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
   const branch = branchOf([
     user("a"),
     user("b"),
-    bash,
+    secret,
     { type: "context_edit", targetId: "e0", replacement: null },
     { type: "context_edit", targetId: "e1", replacement: { content: "x" } },
   ]);
@@ -52,13 +52,14 @@ test("hidden messages are marked with the reason", () => {
 });
 
 test("a summary is at the position of its sources and links up and down", () => {
-  const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e1"], text: "leaf" };
-  const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e1", "gone"], text: "of another branch" };
+  const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e2"], text: "leaf" };
+  const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e2", "gone"], text: "of another branch" };
   const condensed = { id: "c", handle: "s-c", depth: 1, sources: ["l"], text: "condensed" };
-  const branch = branchOf([user("a"), user("b"), user("c")], [leaf, elsewhere, condensed]);
-  assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 2], undefined, [0, 2]]);
+  const branch = branchOf([user("a"), secret, user("b"), user("c")], [leaf, elsewhere, condensed]);
+  assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 3], undefined, [0, 3]]);
+  assert.deepEqual(branch.node("c")?.items.map(({ line }) => line.entry.id), ["e0", "e2"], "without what the model never saw");
   assert.deepEqual(branch.below(branch.nodes(["c"])).map(({ summary }) => summary.id), ["c", "l"]);
-  assert.deepEqual(branch.over(2), []);
+  assert.deepEqual(branch.said.map((item) => branch.over(item).map(({ summary }) => summary.id)), [["l"], [], ["l"], []]);
 });
 
 test("every kind of content has a text, and unknown content is shown raw", () => {

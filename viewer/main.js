@@ -161,7 +161,11 @@ class Viewer {
     this.#rows();
     this.#mapped();
     if (view === "cost") this.plots.show(this.branch);
-    if (view === "read") this.#readFrom(this.selected);
+    if (view === "read") {
+      this.#readFrom(this.selected);
+      // For its scrolling keys; a select may be in use.
+      if (document.activeElement?.tagName !== "SELECT") this.reading.element.focus();
+    }
     this.#detailed();
     this.#address();
   }
@@ -185,7 +189,7 @@ class Viewer {
   /** Selects a message, an entry or a summary. @param {string | undefined} id */
   go(id) {
     this.selected = id;
-    const isListed = !["cost", "read"].includes(this.view) && (!id || this.#placeOf(id) >= 0);
+    const isListed = !id || this.#placeOf(id) >= 0;
     if (!isListed && this.found && id?.startsWith("m-")) this.#clear();
     if (this.view === "cost" || this.view === "read" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
     if (this.element.dataset.view !== this.view) this.turn(this.view);
@@ -207,6 +211,12 @@ class Viewer {
 
   /** @param {number} by rows that are not headings */
   #move(by) {
+    if (this.view === "read") {
+      const end = Number.isFinite(by) ? undefined : this.branch.said.at(by < 0 ? 0 : -1)?.id;
+      if (end) this.#readFrom(end);
+      this.selected = end ?? this.reading.move(by);
+      return this.#address();
+    }
     const { rows, visible: [first, last] } = this.list;
     const before = this.list.selected;
     // Without a selection, it begins with what is visible.
@@ -233,7 +243,10 @@ class Viewer {
 
   /** Moves, also out of the filter. @param {number} by */
   #results(by) {
-    if (document.activeElement === this.input) this.list.element.focus();
+    if (document.activeElement === this.input) {
+      if (this.view === "read") this.turn("history");
+      this.list.element.focus();
+    }
     this.#move(by);
   }
 

@@ -187,6 +187,34 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("the conversation is read from the keyboard, and the filter stays", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "charge");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    await press(page, "Enter", "Enter");
+    await page.$eval(".reading", (reading) => reading.addEventListener("scrollend", () => reading.setAttribute("data-rests", `${reading.scrollTop}`)));
+    for (const key of ["PageDown", "ArrowUp", "ArrowDown", "End", "Home", "Space"]) {
+      const before = await page.$eval(".reading", (reading) => reading.getAttribute("data-rests"));
+      await press(page, key);
+      await page.waitForFunction((before) => document.querySelector(".reading")?.getAttribute("data-rests") !== before, {}, before);
+    }
+    const first = () => page.$eval(".reading", (reading) => [...reading.querySelectorAll(".said")].findIndex((said) => said.getBoundingClientRect().bottom > reading.getBoundingClientRect().top + 10));
+    const at = await first();
+    for (const [key, by] of /** @type {const} */ ([["j", 1], ["j", 2], ["k", 1]])) {
+      await press(page, key);
+      assert.equal(await first(), at + by);
+    }
+    // On to the end, past the portion that is drawn.
+    const left = () => texts(page, ".reading .conversation > .more");
+    for (let n = 0; n < 300 && !(await left()).includes("Later: 0 messages"); n++) await press(page, "j");
+    assert.deepEqual(await left(), ["Earlier: 0 messages", "Later: 0 messages"]);
+    await press(page, "G");
+    assert.match((await left()).join(), /^Earlier: [1-9]\d+ messages,Later: 0 messages$/);
+    assert.equal(await page.$eval("input", ({ value }) => value), "charge");
+    assert.equal(await page.$eval(".page", (element) => /** @type {HTMLElement} */ (element).dataset.view), "read");
+    await close();
+  });
+
   test("another branch only shows its own messages", async () => {
     const { page, close } = await open(made.file);
     assert.equal(await page.$(".list ::-p-text(Postgres)"), null);

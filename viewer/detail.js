@@ -229,8 +229,8 @@ function crumb(page, node) {
 }
 
 /** A summary as described in a row. @param {Node} node */
-export function aboutNode(node) {
-  return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.items.length)}×`)];
+export function aboutNode(node, words = titleOf(node.summary.text)) {
+  return [depthOf(node), h("span", { className: "words", dir: "auto" }, words), quiet(`${number(node.items.length)}×`)];
 }
 
 /** @param {Node} node */

@@ -62,10 +62,11 @@ class Viewer {
     this.facts = readSessions();
     /** @type {Map<number, Session>} */
     this.read = new Map();
+    /** @type {List<Row>} */
     this.list = new List({
       label: "Messages",
       height: ROW_HEIGHT,
-      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#node()?.items }),
+      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#node()?.items, width: this.list.element.clientWidth }),
       select: (row) => this.#choose(row),
       seen: (from, to) => this.#seen(from, to),
     });

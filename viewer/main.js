@@ -7,7 +7,7 @@ import { Branch, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
-import { Filter, highlight, placeIn, queryOf } from "./filter.js";
+import { checkTools, Filter, highlight, queryOf } from "./filter.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
@@ -400,14 +400,15 @@ class Viewer {
       const title = session === this.session ? "On other branches" : (this.titles[at] ?? "");
       if (items.length) this.elsewhere.push({ number: at, title, items });
     }
-    if (this.elsewhere.length) this.#rows();
+    if (!found.length && !this.elsewhere.length) checkTools(query, [...this.read.values()].flatMap(({ said }) => said));
+    if (this.elsewhere.length || query.error) this.#rows();
   }
 
   /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
     const { query, branch } = this;
     if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return [];
-    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => placeIn({ ...query, words: [word] }, summary.text) >= 0));
+    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => word.test(summary.text) || word.source === summary.handle));
   }
 
   #clear() {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
-import { queryOf } from "../../viewer/filter.js";
+import { Filter, queryOf } from "../../viewer/filter.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
 import { closeBrowser, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedAll } from "./exporting.mjs";
@@ -81,10 +81,18 @@ test("the filter parses words, phrases and restrictions", () => {
   assert.equal(queryOf("   "), null);
 });
 
+test("the filter finds a message by its whole id", async () => {
+  const filter = new Filter();
+  const find = (/** @type {string} */ words) => filter.find(/** @type {any} */ (queryOf(words)), branchOf([user("a"), user("b")]).said, filter.begin());
+  assert.deepEqual((await find("m-0000000001"))?.map(({ line }) => line.entry.id), ["e1"]);
+  assert.deepEqual(await find("m-0"), []);
+});
+
 test("a filter with an unknown role or state says so", () => {
   assert.match(queryOf("role:usr x")?.error ?? "", /^There is no role:usr\. The roles are user, assistant/);
+  assert.match(queryOf("ROLE: x")?.error ?? "", /^There is no role:\. The roles are/);
   assert.match(queryOf("is:lost")?.error ?? "", /^There is no is:lost/);
-  assert.deepEqual(["us", "toolresult", "bashExecution"].map((role) => queryOf(`role:${role}`)).map((query) => [query?.speakers[0], query?.error]), [["us", undefined], ["tool", undefined], ["shell", undefined]]);
+  assert.deepEqual(["us", "toolresult", "bashExecution"].map((role) => queryOf(`Role:${role}`)).map((query) => [query?.speakers[0], query?.error]), [["us", undefined], ["tool", undefined], ["shell", undefined]]);
 });
 
 test("the sessions of a project are in one page, and each is loaded when it is selected", { skip: noBrowser }, async (t) => {

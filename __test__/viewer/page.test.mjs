@@ -125,6 +125,14 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("the filter finds a summary by its id", async () => {
+    const { page, close } = await open(made.file);
+    const { handle } = summaries.find(({ depth }) => depth === 2);
+    await page.type("input", handle);
+    await page.waitForSelector(`.list .row:nth-child(2)[data-id=${handle}]`);
+    await close();
+  });
+
   test("the filter also finds what other branches have, and opens it there", async () => {
     const { page, close } = await open(made.file);
     await page.type("input", "Postgres");
@@ -136,9 +144,9 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("a role or state that does not exist is refused in words", async () => {
+  test("a role, state or tool that does not exist is refused in words", async () => {
     const { page, close } = await open(made.file);
-    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /]]) {
+    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /]]) {
       await page.type("input", String(filter));
       await page.waitForFunction(() => document.querySelector(".list .row")?.textContent?.startsWith("There is no"));
       assert.match((await texts(page, ".list .row")).join(), /** @type {RegExp} */ (why));

@@ -105,7 +105,7 @@ class Viewer {
     this.session = session;
     this.sessions.value = String(number);
     const folder = String(session.header.cwd ?? this.about.cwd).split(/[\\/]/).filter(Boolean).at(-1) ?? "";
-    const name = session.name ?? folder;
+    const name = session.name ?? (this.facts.length > 1 ? this.titles[number] : folder);
     this.title.textContent = document.title = legible(name || "Session history");
     this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
     this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf))));
@@ -236,10 +236,11 @@ class Viewer {
 
   /** Opens what is selected; from the filter, goes to the first result. */
   #enter() {
+    const isTyping = document.activeElement === this.input;
+    if (isTyping) this.#results(1);
     const row = this.list.rows[this.list.selected];
-    if (document.activeElement === this.input) this.#results(1);
-    else if (row?.session !== undefined) this.#choose(row);
-    else this.turn("read");
+    if (row?.session !== undefined) this.#choose(row);
+    else if (!isTyping) this.turn("read");
   }
 
   /** Moves, also out of the filter. @param {number} by */

@@ -118,9 +118,10 @@ test("the filter searches all sessions of the page, and names where", { skip: no
   await page.type("input", "first0003x");
   await page.waitForSelector(".list ::-p-text(Nothing on this branch, 1 elsewhere)");
   assert.match((await texts(page, ".list .words-between")).join(), /first0000x please .*: 1 message/);
-  await page.click(".list [data-id]");
+  await page.keyboard.press("Enter");
   assert.equal(await page.$eval("[aria-label=Session]", (select) => /** @type {HTMLSelectElement} */ (select).value), "1");
   assert.match(await text(page, ".detail .prose"), /^first0003x done/);
+  assert.match(await text(page, "h1"), /^first0000x please/);
   await close();
 });
 

@@ -96,7 +96,7 @@ export class Branch {
 
   /** What the model sees. @returns {Item[]} */
   get seen() {
-    return this.said.filter(({ line }) => isSeen(line, this.edits));
+    return seenOf(this.said, this.edits);
   }
 
   /** @param {string} id of a summary @returns {Node | undefined} */
@@ -183,6 +183,9 @@ function pathTo(session, leaf) {
 export function isSeen({ entry, message }, edits) {
   return message?.kind === undefined && edits.get(entry.id) !== null;
 }
+
+/** @param {Item[]} items @param {Map<string, any>} edits */
+export const seenOf = (items, edits) => items.filter(({ line }) => isSeen(line, edits));
 
 /** Why the model does not see an entry, or sees a replacement; undefined if it sees the entry. @param {Item} item @param {Map<string, any>} edits */
 export function hiddenBecause(item, edits) {

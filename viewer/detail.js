@@ -2,7 +2,7 @@
  * The selection in full: a message with all its parts, a summary with its sources, or a block as the model saw it. Each links up to the
  * summaries that cover it, and down to what it covers.
  */
-import { hiddenBecause } from "./branch.js";
+import { hiddenBecause, seenOf } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
@@ -209,7 +209,7 @@ function blockDetail(page, item) {
 /** What the model saw after the block. @param {Page} page @param {number} step */
 function tail(page, step) {
   const { kept, since } = page.branch.context(step);
-  const name = `${count(kept.length, "message")} kept as said, and ${number(since.length)} since`;
+  const name = `${count(seenOf(kept, page.edits).length, "message")} kept as said, and ${number(seenOf(since, page.edits).length)} since`;
   return h("section", { className: "tail" }, h("h3", null, name), conversation(page, [...kept, ...since]).element);
 }
 

@@ -301,7 +301,10 @@ class Viewer {
 
   #rows() {
     const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : byDay(this.branch.items);
-    const rows = this.query?.error ? [{ words: this.query.error }] : this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
+    const found = this.found && new Set(this.found);
+    const said = all.flatMap(({ item }) => (item?.isSaid ? [item] : []));
+    this.hits.textContent = found ? `${number(said.filter((item) => found.has(item)).length)} of ${number(said.length)}` : "";
+    const rows = this.query?.error ? [{ words: this.query.error }] : found ? rowsFound(all, found, this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
     this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));
     this.list.rows = rows;
     this.#steps();
@@ -386,7 +389,6 @@ class Viewer {
     const found = query && !query.error ? await filter.find(query, branch.said, asked) : null;
     if (query && !query.error && !found) return;
     [this.found, this.elsewhere] = [found, []];
-    this.hits.textContent = found ? `${number(found.length)} of ${number(branch.said.length)}` : "";
     if (query && ["read", "cost"].includes(this.view)) this.turn("history");
     if (query) this.list.element.scrollTop = 0;
     this.#rows();
@@ -416,7 +418,6 @@ class Viewer {
     this.input.value = "";
     this.query = this.found = null;
     this.elsewhere = [];
-    this.hits.textContent = "";
     this.filter.begin();
     clearTimeout(this.typing);
     this.#rows();

@@ -1,5 +1,5 @@
 /** The rows of the list: messages by day, what the model saw after a compaction, or the filter's results. */
-import { hiddenBecause } from "./branch.js";
+import { hiddenBecause, seenOf } from "./branch.js";
 import { aboutNode } from "./detail.js";
 import { count, day, h, minute, number, quiet, short } from "./dom.js";
 import { around, headline, nameOf, textOf, titleOf } from "./words.js";
@@ -38,16 +38,17 @@ export function byDay(items) {
 }
 
 /** @param {Branch} branch @param {Context} context @param {number} step @returns {Row[]} */
-export function rowsOfContext(branch, { compaction, kept, since }, step) {
+export function rowsOfContext(branch, { compaction, kept, since, edits }, step) {
+  const [before, after] = [seenOf(kept, edits), seenOf(since, edits)];
   const tokens = (/** @type {Item[]} */ items) => items.reduce((sum, item) => sum + item.tokens, 0);
   const next = step < branch.compactions.length ? `until compaction ${step + 1}` : "until the end of the branch";
-  if (!compaction) return [{ words: `${count(since.length, "message")}, all as they were said, ${next}`, tokens: tokens(since) }, ...since.map((item) => ({ item }))];
+  if (!compaction) return [{ words: `${count(after.length, "message")}, all as they were said, ${next}`, tokens: tokens(after) }, ...since.map((item) => ({ item }))];
   return [
     { words: "The block, in place of all before", tokens: compaction.tokens },
     { item: compaction },
-    { words: kept.length ? `${count(kept.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(kept) },
+    { words: before.length ? `${count(before.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(before) },
     ...kept.map((item) => ({ item })),
-    { words: `${count(since.length, "message")} said since, ${next}`, tokens: tokens(since) },
+    { words: `${count(after.length, "message")} said since, ${next}`, tokens: tokens(after) },
     ...since.map((item) => ({ item })),
   ];
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
 import { Filter, queryOf } from "../../viewer/filter.js";
+import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
 import { closeBrowser, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedAll } from "./exporting.mjs";
@@ -49,6 +50,11 @@ test("hidden messages are marked with the reason", () => {
   assert.deepEqual(branch.seen.map(({ line }) => line.entry.id), ["e1"], "stats count so too");
   const why = branch.items.slice(0, 3).map((item) => hiddenBecause(item, branch.edits));
   assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)"]);
+});
+
+test("what the model never saw is not counted in its context", () => {
+  const branch = branchOf([user("a"), secret, user("b")]);
+  assert.deepEqual(rowsOfContext(branch, branch.context(0), 0)[0], { words: "2 messages, all as they were said, until the end of the branch", tokens: 20 });
 });
 
 test("a summary is at the position of its sources and links up and down", () => {

@@ -87,6 +87,11 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     }
     await page.click('[data-step="0"]');
     assert.match(await text(page, ".words-between"), /all as they were said, until compaction 1/);
+    await page.click('[data-step="3"]');
+    await page.type("input", "tool:bash");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    const found = (await page.$$(".list [data-id]")).length;
+    assert.match(await text(page, ".count"), new RegExp(`^${found} of \\d\\d$`), "of this context");
     await close();
   });
 

@@ -20,7 +20,10 @@ import { editOf, speaker, timeOf } from "./words.js";
  * @property {number} tokens estimated
  */
 
-/** A summary and the places it covers, `to` excluded. @typedef {{ summary: Summary, from: number, to: number }} Node */
+/**
+ * A summary, the places it covers, `to` excluded, and its messages there, without those that are kept from the model.
+ * @typedef {{ summary: Summary, from: number, to: number, items: Item[] }} Node
+ */
 
 /**
  * What the model sees after a compaction: the block, what was kept, and what was added before the next compaction. `edits` are the
@@ -82,18 +85,18 @@ export class Branch {
     const places = summary.sources.map((source) => {
       if (summary.depth > 0) return this.#spans.get(source);
       const item = this.byEntry.get(source);
-      return item && { from: item.place, to: item.place + 1 };
+      return item && { from: item.place, to: item.place + 1, items: [item] };
     });
     const [first, last] = [places[0], places.at(-1)];
     if (!first || !last || !places.every(Boolean)) return;
-    const node = { summary, from: first.from, to: last.to };
+    const node = { summary, from: first.from, to: last.to, items: places.flatMap((part) => part?.items ?? []) };
     this.#spans.set(summary.id, node);
     this.byHandle.set(summary.handle, node);
   }
 
   /** What the model sees. @returns {Item[]} */
   get seen() {
-    return this.said.filter(({ line }) => isSeen(line, this.edits));
+    return seenOf(this.said, this.edits);
   }
 
   /** @param {string} id of a summary @returns {Node | undefined} */
@@ -116,13 +119,13 @@ export class Branch {
     return [...found.values()].sort((a, b) => b.summary.depth - a.summary.depth || a.from - b.from);
   }
 
-  /** The summaries over a place, from the top down. @param {number} place @returns {Node[]} */
-  over(place) {
+  /** The summaries of a message, from the top down. @param {Item} item @returns {Node[]} */
+  over(item) {
     /** @type {Node[]} */
     const path = [];
     let among = this.frontier;
     for (;;) {
-      const node = among.find(({ from, to }) => from <= place && place < to);
+      const node = among.find(({ items }) => items.includes(item));
       if (!node) return path;
       path.push(node);
       among = node.summary.depth > 0 ? this.nodes(node.summary.sources) : [];
@@ -180,6 +183,9 @@ function pathTo(session, leaf) {
 export function isSeen({ entry, message }, edits) {
   return message?.kind === undefined && edits.get(entry.id) !== null;
 }
+
+/** @param {Item[]} items @param {Map<string, any>} edits */
+export const seenOf = (items, edits) => items.filter(({ line }) => isSeen(line, edits));
 
 /** Why the model does not see an entry, or sees a replacement; undefined if it sees the entry. @param {Item} item @param {Map<string, any>} edits */
 export function hiddenBecause(item, edits) {

@@ -2,7 +2,7 @@
  * The selection in full: a message with all its parts, a summary with its sources, or a block as the model saw it. Each links up to the
  * summaries that cover it, and down to what it covers.
  */
-import { hiddenBecause } from "./branch.js";
+import { hiddenBecause, seenOf } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
@@ -104,9 +104,8 @@ function instead(page, replacement) {
 
 /** @param {Page} page @param {Node} node */
 export function summaryDetail(page, node) {
-  const { summary, from, to } = node;
-  const covered = page.branch.said.slice(from, to);
-  const tokens = covered.reduce((sum, item) => sum + item.tokens, 0);
+  const { summary, items } = node;
+  const tokens = items.reduce((sum, item) => sum + item.tokens, 0);
   const cost = summary.usage?.cost?.total;
   const parents = page.branch.session.parents.get(summary.id) ?? [];
   return h(
@@ -115,7 +114,7 @@ export function summaryDetail(page, node) {
     h("header", null, h("h2", null, titleOf(summary.text)), facts([
       idOf(summary.handle),
       summary.depth === 0 ? "leaf summary" : `condensed, depth ${summary.depth}`,
-      count(to - from, "message"),
+      count(items.length, "message"),
       span(summary.fromTime, summary.toTime),
       `≈ ${number(tokens)} → ${count(summary.tokens, "token")}`,
       summary.model ?? "no model",
@@ -124,7 +123,7 @@ export function summaryDetail(page, node) {
     h("nav", { className: "crumbs" }, ...parents.flatMap(({ id }) => crumb(page, page.branch.node(id))), link("Zoom the map to it", () => page.zoom(node))),
     prose(summary.text, { lead: leadIn(page) }),
     quotes(summary.quotes ?? []),
-    summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, covered),
+    summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, items),
   );
 }
 
@@ -210,13 +209,13 @@ function blockDetail(page, item) {
 /** What the model saw after the block. @param {Page} page @param {number} step */
 function tail(page, step) {
   const { kept, since } = page.branch.context(step);
-  const name = `${count(kept.length, "message")} kept as said, and ${number(since.length)} since`;
+  const name = `${count(seenOf(kept, page.edits).length, "message")} kept as said, and ${number(seenOf(since, page.edits).length)} since`;
   return h("section", { className: "tail" }, h("h3", null, name), conversation(page, [...kept, ...since]).element);
 }
 
 /** Links to the covering summaries. @param {Page} page @param {Item} item */
 function crumbs(page, item) {
-  const over = item.isSaid ? page.branch.over(item.place) : [];
+  const over = page.branch.over(item);
   if (over.length === 0) return null;
   return h("nav", { className: "crumbs", "aria-label": "Summaries over this message" }, ...over.flatMap((node) => crumb(page, node)));
 }
@@ -230,8 +229,8 @@ function crumb(page, node) {
 }
 
 /** A summary as described in a row. @param {Node} node */
-export function aboutNode(node) {
-  return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.to - node.from)}×`)];
+export function aboutNode(node, words = titleOf(node.summary.text)) {
+  return [depthOf(node), h("span", { className: "words", dir: "auto" }, words), quiet(`${number(node.items.length)}×`)];
 }
 
 /** @param {Node} node */

@@ -22,19 +22,19 @@ const BY_ROLE = new Map(Object.entries(SPEAKERS).map(([role, name]) => [role.toL
 export function queryOf(text) {
   /** @type {Query} */
   const query = { words: [], speakers: [], tools: [], states: [] };
-  for (const [, key, quoted, word] of text.matchAll(/(?:(role|tool|is):)?(?:"([^"]*)"?|(\S+))/g)) {
+  for (const [, named, quoted, word] of text.matchAll(/(?:(role|tool|is):)?(?:"([^"]*)"?|(\S*))/gi)) {
     const value = quoted ?? word ?? "";
-    if (!value) continue;
-    const name = value.toLowerCase();
+    if (!value && !named) continue;
+    const [key, name] = [named?.toLowerCase(), value.toLowerCase()];
     if (key === "role") query.speakers.push(BY_ROLE.get(name) ?? name);
     else if (key === "tool") query.tools.push(name);
     else if (key === "is") query.states.push(name);
     else query.words.push(new RegExp(value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i"));
   }
-  const role = query.speakers.find((name) => !ROLES.some((known) => known.startsWith(name)));
+  const role = query.speakers.find((name) => !name || !ROLES.some((known) => known.startsWith(name)));
   const state = query.states.find((name) => !STATES.includes(name));
-  if (role) query.error = `There is no role:${role}. The roles are ${ROLES.join(", ")}.`;
-  else if (state) query.error = `There is no is:${state}. It takes ${STATES.join(", ")}.`;
+  if (role !== undefined) query.error = `There is no role:${role}. The roles are ${ROLES.join(", ")}.`;
+  else if (state !== undefined) query.error = `There is no is:${state}. It takes ${STATES.join(", ")}.`;
   return query.error || Object.values(query).some((list) => list.length > 0) ? query : null;
 }
 
@@ -45,7 +45,14 @@ function matches(item, { words, speakers, tools, states }) {
   if (states.length && !states.every((name) => isIn(item, name))) return false;
   if (words.length === 0) return true;
   const text = textOf(item.line);
-  return words.every((word) => word.test(text));
+  return words.every((word) => word.test(text) || word.source === item.id);
+}
+
+/** Names the tools there are, if a query names one that is not. @param {Query} query @param {Item[]} items all of them */
+export function checkTools(query, items) {
+  const known = [...new Set(items.flatMap(toolsOf))].sort();
+  const tool = query.tools.find((name) => !known.some((one) => one.toLowerCase().includes(name)));
+  if (tool !== undefined) query.error = `There is no tool:${tool}. The tools are ${known.join(", ") || "none"}.`;
 }
 
 /** @param {Item} item @returns {string[]} */
@@ -92,11 +99,6 @@ export class Filter {
     }
     return asked === this.#asked ? found : null;
   }
-}
-
-/** The position of a query's first word in a text, -1 if it has none. @param {Query | null} query @param {string} text */
-export function placeIn(query, text) {
-  return query?.words[0] ? text.search(query.words[0]) : -1;
 }
 
 /**

@@ -47,6 +47,8 @@ export function listen(table) {
     if (isTyping && !leaves.includes(event.key)) return;
     if (dialog.open && event.key !== "?") return;
     if (event.key === "Enter" && target.matches?.("button, a, summary")) return;
+    // There the browser scrolls.
+    if (["ArrowDown", "ArrowUp", "Home", "End"].includes(event.key) && target.closest?.(".reading")) return;
     const run = byKey.get(event.key);
     if (!run) return;
     event.preventDefault();

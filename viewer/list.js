@@ -33,7 +33,7 @@ export class List {
       const place = Number(row?.getAttribute("data-place") ?? -1);
       if (place >= 0) select(this.#rows[place]);
     } }, this.space);
-    new ResizeObserver(() => this.refresh()).observe(this.element);
+    new ResizeObserver(() => this.redraw()).observe(this.element);
   }
 
   get rows() {

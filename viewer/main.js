@@ -7,7 +7,7 @@ import { Branch, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
-import { Filter, highlight, placeIn, queryOf } from "./filter.js";
+import { checkTools, Filter, highlight, queryOf } from "./filter.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
@@ -48,8 +48,8 @@ class Viewer {
   edits = new Map();
   /** The list's rows by the id of what they show. @type {Map<string, number>} */
   places = new Map();
-  /** The messages whose rows are marked as a summary's. */
-  marked = "undefined";
+  /** The messages whose rows are marked as a summary's. @type {Item[] | undefined} */
+  marked;
   /** The sessions' titles. @type {string[]} */
   titles = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -62,10 +62,11 @@ class Viewer {
     this.facts = readSessions();
     /** @type {Map<number, Session>} */
     this.read = new Map();
+    /** @type {List<Row>} */
     this.list = new List({
       label: "Messages",
       height: ROW_HEIGHT,
-      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#covered() }),
+      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#node()?.items, width: this.list.element.clientWidth }),
       select: (row) => this.#choose(row),
       seen: (from, to) => this.#seen(from, to),
     });
@@ -104,7 +105,7 @@ class Viewer {
     this.session = session;
     this.sessions.value = String(number);
     const folder = String(session.header.cwd ?? this.about.cwd).split(/[\\/]/).filter(Boolean).at(-1) ?? "";
-    const name = session.name ?? folder;
+    const name = session.name ?? (this.facts.length > 1 ? this.titles[number] : folder);
     this.title.textContent = document.title = legible(name || "Session history");
     this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
     this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf))));
@@ -161,7 +162,11 @@ class Viewer {
     this.#rows();
     this.#mapped();
     if (view === "cost") this.plots.show(this.branch);
-    if (view === "read") this.#readFrom(this.selected);
+    if (view === "read") {
+      this.#readFrom(this.selected);
+      // For its scrolling keys; a select may be in use.
+      if (document.activeElement?.tagName !== "SELECT") this.reading.element.focus();
+    }
     this.#detailed();
     this.#address();
   }
@@ -185,7 +190,7 @@ class Viewer {
   /** Selects a message, an entry or a summary. @param {string | undefined} id */
   go(id) {
     this.selected = id;
-    const isListed = !["cost", "read"].includes(this.view) && (!id || this.#placeOf(id) >= 0);
+    const isListed = !id || this.#placeOf(id) >= 0;
     if (!isListed && this.found && id?.startsWith("m-")) this.#clear();
     if (this.view === "cost" || this.view === "read" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
     if (this.element.dataset.view !== this.view) this.turn(this.view);
@@ -207,6 +212,12 @@ class Viewer {
 
   /** @param {number} by rows that are not headings */
   #move(by) {
+    if (this.view === "read") {
+      const end = Number.isFinite(by) ? undefined : this.branch.said.at(by < 0 ? 0 : -1)?.id;
+      if (end) this.#readFrom(end);
+      this.selected = end ?? this.reading.move(by);
+      return this.#address();
+    }
     const { rows, visible: [first, last] } = this.list;
     const before = this.list.selected;
     // Without a selection, it begins with what is visible.
@@ -225,15 +236,19 @@ class Viewer {
 
   /** Opens what is selected; from the filter, goes to the first result. */
   #enter() {
+    const isTyping = document.activeElement === this.input;
+    if (isTyping) this.#results(1);
     const row = this.list.rows[this.list.selected];
-    if (document.activeElement === this.input) this.#results(1);
-    else if (row?.session !== undefined) this.#choose(row);
-    else this.turn("read");
+    if (row?.session !== undefined) this.#choose(row);
+    else if (!isTyping) this.turn("read");
   }
 
   /** Moves, also out of the filter. @param {number} by */
   #results(by) {
-    if (document.activeElement === this.input) this.list.element.focus();
+    if (document.activeElement === this.input) {
+      if (this.view === "read") this.turn("history");
+      this.list.element.focus();
+    }
     this.#move(by);
   }
 
@@ -247,7 +262,7 @@ class Viewer {
     const node = this.#node();
     const item = this.branch.byId.get(this.selected ?? "");
     const parents = node ? this.branch.session.parents.get(node.summary.id) : undefined;
-    const above = parents?.map(({ id }) => this.branch.node(id)).find(Boolean) ?? (item?.isSaid ? this.branch.over(item.place).at(-1) : undefined);
+    const above = parents?.map(({ id }) => this.branch.node(id)).find(Boolean) ?? (item && this.branch.over(item).at(-1));
     if (above) this.go(above.summary.handle);
   }
 
@@ -268,12 +283,6 @@ class Viewer {
     if (next) this.go(next.summary.handle);
   }
 
-  /** @returns {[number, number] | undefined} the messages that the selected summary covers */
-  #covered() {
-    const node = this.#node();
-    return node && [node.from, node.to];
-  }
-
   /** @param {string} id @returns {number} its row, -1 for none */
   #placeOf(id) {
     return this.places.get(id) ?? -1;
@@ -292,7 +301,10 @@ class Viewer {
 
   #rows() {
     const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : byDay(this.branch.items);
-    const rows = this.query?.error ? [{ words: this.query.error }] : this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
+    const found = this.found && new Set(this.found);
+    const said = all.flatMap(({ item }) => (item?.isSaid ? [item] : []));
+    this.hits.textContent = found ? `${number(said.filter((item) => found.has(item)).length)} of ${number(said.length)}` : "";
+    const rows = this.query?.error ? [{ words: this.query.error }] : found ? rowsFound(all, found, this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
     this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));
     this.list.rows = rows;
     this.#steps();
@@ -310,13 +322,13 @@ class Viewer {
 
   /** Marks the selection, in the list and on the map. */
   #mark() {
-    const covered = this.#covered();
-    if (String(covered) !== this.marked) this.list.redraw();
-    this.marked = String(covered);
+    const covered = this.#node()?.items;
+    if (covered !== this.marked) this.list.redraw();
+    this.marked = covered;
     const place = this.selected ? this.#placeOf(this.selected) : -1;
     this.list.select(place);
     if (place < 0 && covered) {
-      const first = this.list.rows.findIndex(({ item }) => item?.isSaid && item.place >= covered[0]);
+      const first = this.list.rows.findIndex(({ item }) => item?.isSaid && item.place >= covered[0].place);
       if (first >= 0) this.list.show(first);
     }
     this.map.show({ selected: this.selected });
@@ -377,7 +389,6 @@ class Viewer {
     const found = query && !query.error ? await filter.find(query, branch.said, asked) : null;
     if (query && !query.error && !found) return;
     [this.found, this.elsewhere] = [found, []];
-    this.hits.textContent = found ? `${number(found.length)} of ${number(branch.said.length)}` : "";
     if (query && ["read", "cost"].includes(this.view)) this.turn("history");
     if (query) this.list.element.scrollTop = 0;
     this.#rows();
@@ -392,21 +403,21 @@ class Viewer {
       const title = session === this.session ? "On other branches" : (this.titles[at] ?? "");
       if (items.length) this.elsewhere.push({ number: at, title, items });
     }
-    if (this.elsewhere.length) this.#rows();
+    if (!found.length && !this.elsewhere.length) checkTools(query, [...this.read.values()].flatMap(({ said }) => said));
+    if (this.elsewhere.length || query.error) this.#rows();
   }
 
   /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
     const { query, branch } = this;
     if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return [];
-    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => placeIn({ ...query, words: [word] }, summary.text) >= 0));
+    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => word.test(summary.text) || word.source === summary.handle));
   }
 
   #clear() {
     this.input.value = "";
     this.query = this.found = null;
     this.elsewhere = [];
-    this.hits.textContent = "";
     this.filter.begin();
     clearTimeout(this.typing);
     this.#rows();

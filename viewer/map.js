@@ -345,8 +345,8 @@ export class SummaryMap {
 }
 
 /** @param {Node} node */
-function aboutNode({ summary, from, to }) {
-  return [titleOf(summary.text), `${summary.handle} · depth ${summary.depth} · ${count(to - from, "message")} · ${short(summary.tokens)} tokens`];
+function aboutNode({ summary, items }) {
+  return [titleOf(summary.text), `${summary.handle} · depth ${summary.depth} · ${count(items.length, "message")} · ${short(summary.tokens)} tokens`];
 }
 
 /** @param {Item} item */

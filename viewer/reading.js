@@ -13,6 +13,8 @@ import { nameOf, oneLine, partsOf } from "./words.js";
 
 /** Messages to draw at once. */
 const PORTION = 40;
+/** px: more than the margin above a message that is scrolled to. */
+const ABOVE = 10;
 
 /** Whether an item is read: not the marks between messages, nor results, which are with their calls. @param {Page} page */
 const isRead = (page) => (/** @type {Item} */ item) => (item.isSaid || item.line.entry.type === "compaction") && !page.branch.callers.has(item.line.entry.message?.toolCallId);
@@ -29,6 +31,19 @@ export class Reading {
     const { element, begin } = conversation(page, items, first && items.indexOf(first));
     this.element.replaceChildren(element);
     begin?.scrollIntoView();
+  }
+
+  /** Scrolls to the message after the one at the top, or before it. @param {number} by @returns {string | undefined} its id */
+  move(by) {
+    const { top, height } = this.element.getBoundingClientRect();
+    const first = /** @type {HTMLElement | undefined} */ ([...this.element.querySelectorAll(".said")].find((said) => said.getBoundingClientRect().bottom > top + ABOVE));
+    const more = /** @type {HTMLElement | null} */ (this.element.querySelector(`.conversation > .more:${by > 0 ? "last" : "first"}-child`));
+    // Early, because what fits on the screen can't be scrolled to.
+    if (more && Math.abs(more.getBoundingClientRect().top - top) < 2 * height) more.click();
+    const next = /** @type {HTMLElement | null | undefined} */ (by > 0 ? first?.nextElementSibling : first?.previousElementSibling);
+    const said = next?.matches(".said") ? next : first;
+    said?.scrollIntoView();
+    return said?.dataset.id;
   }
 }
 

@@ -1,8 +1,8 @@
 /** The rows of the list: messages by day, what the model saw after a compaction, or the filter's results. */
-import { hiddenBecause } from "./branch.js";
+import { hiddenBecause, seenOf } from "./branch.js";
 import { aboutNode } from "./detail.js";
 import { count, day, h, minute, number, quiet, short } from "./dom.js";
-import { around, headline, nameOf, textOf } from "./words.js";
+import { around, headline, nameOf, textOf, titleOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
 /** @typedef {import("./branch.js").Context} Context */
@@ -15,8 +15,8 @@ import { around, headline, nameOf, textOf } from "./words.js";
 /** px */
 export const ROW_HEIGHT = 30;
 
-/** Characters of a row that are surely visible. */
-const SEEN = 40;
+/** px: of a row, besides its words; of a character, at most. */
+const [BESIDE, WIDE] = [220, 8];
 /** Messages to list of another session. */
 const LISTED = 100;
 
@@ -38,16 +38,17 @@ export function byDay(items) {
 }
 
 /** @param {Branch} branch @param {Context} context @param {number} step @returns {Row[]} */
-export function rowsOfContext(branch, { compaction, kept, since }, step) {
+export function rowsOfContext(branch, { compaction, kept, since, edits }, step) {
+  const [before, after] = [seenOf(kept, edits), seenOf(since, edits)];
   const tokens = (/** @type {Item[]} */ items) => items.reduce((sum, item) => sum + item.tokens, 0);
   const next = step < branch.compactions.length ? `until compaction ${step + 1}` : "until the end of the branch";
-  if (!compaction) return [{ words: `${count(since.length, "message")}, all as they were said, ${next}`, tokens: tokens(since) }, ...since.map((item) => ({ item }))];
+  if (!compaction) return [{ words: `${count(after.length, "message")}, all as they were said, ${next}`, tokens: tokens(after) }, ...since.map((item) => ({ item }))];
   return [
     { words: "The block, in place of all before", tokens: compaction.tokens },
     { item: compaction },
-    { words: kept.length ? `${count(kept.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(kept) },
+    { words: before.length ? `${count(before.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(before) },
     ...kept.map((item) => ({ item })),
-    { words: `${count(since.length, "message")} said since, ${next}`, tokens: tokens(since) },
+    { words: `${count(after.length, "message")} said since, ${next}`, tokens: tokens(after) },
     ...since.map((item) => ({ item })),
   ];
 }
@@ -78,26 +79,28 @@ export function rowsFound(rows, found, summaries, elsewhere) {
 
 /**
  * @param {Row} row
- * @param {{ query: Query | null, edits: Map<string, any>, covered: [number, number] | undefined }} page
+ * @param {{ query: Query | null, edits: Map<string, any>, covered: Item[] | undefined, width: number }} page `width` is the list's, in px
  * @returns {HTMLElement}
  */
-export function drawRow(row, { query, edits, covered }) {
-  if (row.item) return drawItem(row.item, query, edits, covered);
-  if (row.node) return h("div", { className: "row c-summary", "data-id": row.node.summary.handle }, ...aboutNode(row.node));
+export function drawRow(row, { query, edits, covered, width }) {
+  const { item, node } = row;
+  const words = (/** @type {string} */ line, /** @type {() => string} */ text) => wordsOf(line, text, query, Math.max(0, width - BESIDE) / WIDE);
+  if (item) return drawItem(item, words(headline(item.line), () => textOf(item.line)), edits, covered);
+  if (node) return h("div", { className: "row c-summary", "data-id": node.summary.handle }, ...aboutNode(node, words(titleOf(node.summary.text), () => node.summary.text)));
   return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? quiet(`≈ ${number(row.tokens)} tokens`) : null);
 }
 
-/** @param {Item} item @param {Query | null} query @param {Map<string, any>} edits @param {[number, number] | undefined} covered */
-function drawItem(item, query, edits, covered) {
+/** @param {Item} item @param {string} words @param {Map<string, any>} edits @param {Item[] | undefined} covered */
+function drawItem(item, words, edits, covered) {
   const { entry } = item.line;
   const hidden = hiddenBecause(item, edits);
   const failed = entry.message?.isError || ["error", "aborted"].includes(entry.message?.stopReason);
-  const isCovered = covered && item.isSaid && covered[0] <= item.place && item.place < covered[1];
+  const isCovered = covered?.includes(item);
   return h(
     "div",
     { className: `row c-${item.speaker}${hidden ? " hidden-from-model" : ""}${isCovered ? " covered" : ""}`, "data-id": item.id },
     h("span", { className: "who" }, nameOf(item.line)),
-    h("span", { className: "words", dir: "auto" }, wordsOf(item, query)),
+    h("span", { className: "words", dir: "auto" }, words),
     hidden && h("span", { className: "chip warn", title: hidden }, item.line.message?.kind === "private" ? "!!" : "edited"),
     failed && h("span", { className: "chip bad" }, "failed"),
     h("span", { className: "quiet tokens" }, item.tokens ? short(item.tokens) : ""),
@@ -105,15 +108,14 @@ function drawItem(item, query, edits, covered) {
   );
 }
 
-/** An item's words, so that what is looked for is visible. @param {Item} item @param {Query | null} query */
-function wordsOf(item, query) {
-  const line = headline(item.line);
+/** A line, or so much of a text that what is looked for is visible. @param {string} line @param {() => string} whole @param {Query | null} query @param {number} room characters */
+function wordsOf(line, whole, query, room) {
   const words = query?.words ?? [];
-  const isSeen = (/** @type {RegExp} */ word) => line.search(word) >= 0 && line.search(word) < SEEN;
-  if (words.every(isSeen)) return line;
-  const text = textOf(item.line);
+  if (words.every((word) => word.test(line.slice(0, room)))) return line;
+  const text = whole();
   const places = words.map((word) => text.search(word)).filter((at) => at >= 0).sort((a, b) => a - b);
-  const apart = places.filter((at, n) => n === 0 || at > places[n - 1] + SEEN / 2);
-  if (apart.length < 2) return apart.length ? around(text, apart[0]) : line;
-  return apart.map((at) => around(text, at, 4, SEEN / apart.length)).join(" ");
+  const apart = places.filter((at, n) => n === 0 || at > places[n - 1] + room / 3);
+  if (apart.length < 2) return apart.length ? around(text, apart[0], room / 4) : line;
+  const each = room / apart.length;
+  return apart.map((at) => around(text, at, each / 4, each * 0.75)).join(" ");
 }

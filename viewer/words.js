@@ -143,9 +143,9 @@ export function oneLine(text) {
   return line.length > LINE ? `${line.slice(0, LINE)}…` : line;
 }
 
-/** The words around a place in a text, on one line. @param {string} text @param {number} at @param {number} [before] @param {number} [after] characters */
-export function around(text, at, before = 20, after = LINE) {
-  const from = Math.max(0, at - before);
+/** The words around a place in a text, on one line. @param {string} text @param {number} at @param {number} before @param {number} [after] characters */
+export function around(text, at, before, after = LINE) {
+  const from = Math.max(0, Math.floor(at - before));
   return (from > 0 ? "…" : "") + oneLine(text.slice(from, at + after));
 }
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
-import { queryOf } from "../../viewer/filter.js";
+import { Filter, queryOf } from "../../viewer/filter.js";
+import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
 import { closeBrowser, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedAll } from "./exporting.mjs";
@@ -22,6 +23,7 @@ function branchOf(entries, summaries = []) {
 }
 
 const user = (/** @type {string} */ content) => ({ type: "message", message: { role: "user", content } });
+const secret = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
 
 test("after a compaction the model sees the block, the kept messages, and new ones up to the next compaction", () => {
   const compaction = (/** @type {string | null} */ firstKeptEntryId) => ({ type: "compaction", summary: "block", firstKeptEntryId });
@@ -38,11 +40,10 @@ test("after a compaction the model sees the block, the kept messages, and new on
 });
 
 test("hidden messages are marked with the reason", () => {
-  const bash = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
   const branch = branchOf([
     user("a"),
     user("b"),
-    bash,
+    secret,
     { type: "context_edit", targetId: "e0", replacement: null },
     { type: "context_edit", targetId: "e1", replacement: { content: "x" } },
   ]);
@@ -51,14 +52,20 @@ test("hidden messages are marked with the reason", () => {
   assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)"]);
 });
 
+test("what the model never saw is not counted in its context", () => {
+  const branch = branchOf([user("a"), secret, user("b")]);
+  assert.deepEqual(rowsOfContext(branch, branch.context(0), 0)[0], { words: "2 messages, all as they were said, until the end of the branch", tokens: 20 });
+});
+
 test("a summary is at the position of its sources and links up and down", () => {
-  const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e1"], text: "leaf" };
-  const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e1", "gone"], text: "of another branch" };
+  const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e2"], text: "leaf" };
+  const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e2", "gone"], text: "of another branch" };
   const condensed = { id: "c", handle: "s-c", depth: 1, sources: ["l"], text: "condensed" };
-  const branch = branchOf([user("a"), user("b"), user("c")], [leaf, elsewhere, condensed]);
-  assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 2], undefined, [0, 2]]);
+  const branch = branchOf([user("a"), secret, user("b"), user("c")], [leaf, elsewhere, condensed]);
+  assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 3], undefined, [0, 3]]);
+  assert.deepEqual(branch.node("c")?.items.map(({ line }) => line.entry.id), ["e0", "e2"], "without what the model never saw");
   assert.deepEqual(branch.below(branch.nodes(["c"])).map(({ summary }) => summary.id), ["c", "l"]);
-  assert.deepEqual(branch.over(2), []);
+  assert.deepEqual(branch.said.map((item) => branch.over(item).map(({ summary }) => summary.id)), [["l"], [], ["l"], []]);
 });
 
 test("every kind of content has a text, and unknown content is shown raw", () => {
@@ -80,10 +87,18 @@ test("the filter parses words, phrases and restrictions", () => {
   assert.equal(queryOf("   "), null);
 });
 
+test("the filter finds a message by its whole id", async () => {
+  const filter = new Filter();
+  const find = (/** @type {string} */ words) => filter.find(/** @type {any} */ (queryOf(words)), branchOf([user("a"), user("b")]).said, filter.begin());
+  assert.deepEqual((await find("m-0000000001"))?.map(({ line }) => line.entry.id), ["e1"]);
+  assert.deepEqual(await find("m-0"), []);
+});
+
 test("a filter with an unknown role or state says so", () => {
   assert.match(queryOf("role:usr x")?.error ?? "", /^There is no role:usr\. The roles are user, assistant/);
+  assert.match(queryOf("ROLE: x")?.error ?? "", /^There is no role:\. The roles are/);
   assert.match(queryOf("is:lost")?.error ?? "", /^There is no is:lost/);
-  assert.deepEqual(["us", "toolresult", "bashExecution"].map((role) => queryOf(`role:${role}`)).map((query) => [query?.speakers[0], query?.error]), [["us", undefined], ["tool", undefined], ["shell", undefined]]);
+  assert.deepEqual(["us", "toolresult", "bashExecution"].map((role) => queryOf(`Role:${role}`)).map((query) => [query?.speakers[0], query?.error]), [["us", undefined], ["tool", undefined], ["shell", undefined]]);
 });
 
 test("the sessions of a project are in one page, and each is loaded when it is selected", { skip: noBrowser }, async (t) => {
@@ -109,9 +124,10 @@ test("the filter searches all sessions of the page, and names where", { skip: no
   await page.type("input", "first0003x");
   await page.waitForSelector(".list ::-p-text(Nothing on this branch, 1 elsewhere)");
   assert.match((await texts(page, ".list .words-between")).join(), /first0000x please .*: 1 message/);
-  await page.click(".list [data-id]");
+  await page.keyboard.press("Enter");
   assert.equal(await page.$eval("[aria-label=Session]", (select) => /** @type {HTMLSelectElement} */ (select).value), "1");
   assert.match(await text(page, ".detail .prose"), /^first0003x done/);
+  assert.match(await text(page, "h1"), /^first0000x please/);
   await close();
 });
 

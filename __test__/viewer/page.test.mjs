@@ -87,6 +87,11 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     }
     await page.click('[data-step="0"]');
     assert.match(await text(page, ".words-between"), /all as they were said, until compaction 1/);
+    await page.click('[data-step="3"]');
+    await page.type("input", "tool:bash");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    const found = (await page.$$(".list [data-id]")).length;
+    assert.match(await text(page, ".count"), new RegExp(`^${found} of \\d\\d$`), "of this context");
     await close();
   });
 
@@ -106,22 +111,30 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("what a filter finds is visible in its row, and Enter and arrows go from the filter to the results", async () => {
-    const { page, close } = await open(made.file);
-    await page.type("input", "order captured");
+  for (const [width, words] of /** @type {const} */ ([[1280, ["order", "captured"]], [390, ["captured"]]])) test(`what a filter finds is visible in its row at ${width} pixels, and Enter and arrows go from the filter to the results`, async () => {
+    const { page, close } = await open(made.file, { width });
+    await page.type("input", words.join(" "));
     await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
-    const hidden = await page.$$eval(".list [data-id]", (rows) => {
+    const hidden = await page.$$eval(".list [data-id]", (rows, words) => {
       const marks = [.../** @type {any} */ (CSS).highlights.get("found-rows")].map((range) => ({ row: range.startContainer.parentElement.closest(".row"), word: String(range).toLowerCase(), right: range.getBoundingClientRect().right }));
       const isSeen = (/** @type {Element} */ row, /** @type {string} */ word) => marks.some((mark) => mark.row === row && mark.word === word && mark.right <= (row.querySelector(".words")?.getBoundingClientRect().right ?? 0));
-      const inSight = rows.filter((row) => !row.querySelector(".depth") && row.getBoundingClientRect().top < innerHeight);
-      return inSight.length > 5 && inSight.filter((row) => !isSeen(row, "order") || !isSeen(row, "captured")).map((row) => row.textContent);
-    });
+      const inSight = rows.filter((row) => row.getBoundingClientRect().top < innerHeight);
+      return inSight.length > 5 && inSight.filter((row) => !words.every((word) => isSeen(row, word))).map((row) => row.textContent);
+    }, words);
     assert.deepEqual(hidden, []);
     await page.keyboard.press("Enter");
     const first = await text(page, ".detail .copy");
     assert.equal(await page.$eval(".list [data-id]", (row) => row.getAttribute("aria-selected")), "true");
     await page.keyboard.press("ArrowDown");
     assert.notEqual(await text(page, ".detail .copy"), first);
+    await close();
+  });
+
+  test("the filter finds a summary by its id", async () => {
+    const { page, close } = await open(made.file);
+    const { handle } = summaries.find(({ depth }) => depth === 2);
+    await page.type("input", handle);
+    await page.waitForSelector(`.list .row:nth-child(2)[data-id=${handle}]`);
     await close();
   });
 
@@ -136,9 +149,9 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("a role or state that does not exist is refused in words", async () => {
+  test("a role, state or tool that does not exist is refused in words", async () => {
     const { page, close } = await open(made.file);
-    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /]]) {
+    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /]]) {
       await page.type("input", String(filter));
       await page.waitForFunction(() => document.querySelector(".list .row")?.textContent?.startsWith("There is no"));
       assert.match((await texts(page, ".list .row")).join(), /** @type {RegExp} */ (why));
@@ -184,6 +197,34 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.equal(await page.$eval(".reading .said", (said) => said.getAttribute("data-id")), id);
     await page.type("input", "captured");
     await page.waitForSelector("[data-view=history] .list ::-p-text(captured)");
+    await close();
+  });
+
+  test("the conversation is read from the keyboard, and the filter stays", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "charge");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    await press(page, "Enter", "Enter");
+    await page.$eval(".reading", (reading) => reading.addEventListener("scrollend", () => reading.setAttribute("data-rests", `${reading.scrollTop}`)));
+    for (const key of ["PageDown", "ArrowUp", "ArrowDown", "End", "Home", "Space"]) {
+      const before = await page.$eval(".reading", (reading) => reading.getAttribute("data-rests"));
+      await press(page, key);
+      await page.waitForFunction((before) => document.querySelector(".reading")?.getAttribute("data-rests") !== before, {}, before);
+    }
+    const first = () => page.$eval(".reading", (reading) => [...reading.querySelectorAll(".said")].findIndex((said) => said.getBoundingClientRect().bottom > reading.getBoundingClientRect().top + 10));
+    const at = await first();
+    for (const [key, by] of /** @type {const} */ ([["j", 1], ["j", 2], ["k", 1]])) {
+      await press(page, key);
+      assert.equal(await first(), at + by);
+    }
+    // On to the end, past the portion that is drawn.
+    const left = () => texts(page, ".reading .conversation > .more");
+    for (let n = 0; n < 300 && !(await left()).includes("Later: 0 messages"); n++) await press(page, "j");
+    assert.deepEqual(await left(), ["Earlier: 0 messages", "Later: 0 messages"]);
+    await press(page, "G");
+    assert.match((await left()).join(), /^Earlier: [1-9]\d+ messages,Later: 0 messages$/);
+    assert.equal(await page.$eval("input", ({ value }) => value), "charge");
+    assert.equal(await page.$eval(".page", (element) => /** @type {HTMLElement} */ (element).dataset.view), "read");
     await close();
   });
 

@@ -49,6 +49,15 @@ pub(super) fn of_session(session: &SessionName) -> String {
     format!("{}, {}{}", one_line(&session.id, ID), local_minute(session.from_time), session.details())
 }
 
+/// In a shell, where none is open, a line with the session that an answer is about.
+pub(super) async fn heading(asked: &CommandContext<'_>) -> Result<String> {
+    let id = asked.scope.conversation;
+    if !asked.manner.is_shell || id == ConversationId::NONE {
+        return Ok(String::new());
+    }
+    asked.store().read(move |view| Ok(of_session(&SessionName::of(view, id)?) + "\n")).await
+}
+
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let current = asked.scope.conversation;

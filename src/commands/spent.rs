@@ -94,8 +94,9 @@ impl Cache {
         let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = *self;
         let percent = percent(read_tokens, prompt_tokens);
         let valid = requests - misses;
-        let which = match misses {
-            0 => format!("all of {}", count(requests, "request")),
+        let which = match (misses, after_compaction) {
+            (0, _) => format!("all of {}", count(requests, "request")),
+            (_, 0) => format!("{valid} of {requests} requests"),
             _ => format!(
                 "{valid} of {requests} requests, {after_compaction} of the others came after a compaction"
             ),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::context::Bill;
 use super::help::database;
+use super::sessions::heading;
 use super::spent::{Cache, SummaryCost};
 use super::style::table;
 use super::{Answer, Command, CommandContext, Doing};
@@ -39,7 +40,7 @@ const AGAIN: u64 = 10;
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.rest.none()?;
     let stats = Stats::read(asked).await?;
-    let text = table(&stats.rows(asked), NAMES, asked.request.columns);
+    let text = heading(asked).await? + &table(&stats.rows(asked), NAMES, asked.request.columns);
     Ok(Answer::new(text, stats.json(asked)))
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::sessions::heading;
 use super::style::fit;
 use super::{Answer, Command, CommandContext};
 use lcm_model::error::Result;
@@ -39,6 +40,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     let total = count(visible, "message");
     let size = grouped(tokens.frontier);
+    let total = heading(asked).await? + &total;
     let mut out = format!("{total} on this branch, represented by about {size} tokens\n{}", lines.join("\n"));
     if !lines.is_empty() {
         out += "\n● represents the branch now, or from the next fold on";

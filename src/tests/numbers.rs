@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::fixtures;
-use super::asking::Asking;
+use super::asking::{Asking, ask};
 use super::import::Machine;
 use super::support::{Session, TestStore, ask_in};
 use crate::tools::{self, Block};
@@ -193,4 +193,22 @@ async fn what_two_commands_show_is_equal() {
     let shown = check("a purge", &scope).await;
     assert_eq!(shown["messages of the project"]["stats"], 10 + 16 - 1);
     check("a purge, in the fork", &forked).await;
+}
+
+/// A summary that goes on after the fork is no summary of the fork.
+#[tokio::test]
+async fn the_summaries_that_are_ready_are_among_those_that_are_counted() {
+    let asking = Asking::about(&Session::new().chat(4, 5))
+        .await
+        .with_session("fork", &Session::new().chat(2, 5))
+        .await;
+    asking.leaf(0..2, "Title: Both\nSaid in both.").await;
+    asking.leaf(2..6, "Title: One\nGoes on in one.").await;
+    let fork = asking.store.store.read(|view| view.messages().conversation("fork")).await.unwrap().unwrap();
+    let fork = Scope::at(fork, Some(Session::new().chat(2, 5).leaf().to_owned()));
+    for (scope, summaries) in [(&asking.scope, 2), (&fork, 1)] {
+        let stats = ask(&asking.store.store, scope, "stats --json").await.unwrap().answer;
+        assert_eq!(stats["summaries"]["byDepth"][0]["summaries"], summaries, "{stats}");
+        assert_eq!(stats["background"]["ready"], summaries, "{stats}");
+    }
 }

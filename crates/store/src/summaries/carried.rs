@@ -33,6 +33,8 @@ impl Summaries<'_> {
             "SELECT count(*) FROM summaries s
               WHERE EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                AND EXISTS (SELECT 1 FROM entries e
+                             WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
                 AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
             [conversation],
         )

@@ -74,9 +74,11 @@ impl Summaries<'_> {
         self.each(
             "SELECT extras FROM summaries s
               WHERE extras IS NOT NULL
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
+                AND (:conversation IS NULL
+                     OR EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = :conversation)
+                        AND EXISTS (SELECT 1 FROM entries e
+                                     WHERE e.message_id = s.last_message AND e.conversation_id = :conversation))",
             named_params! {":conversation": conversation},
             |row| {
                 usages.extend(Extras::from_sql(row.get(0)?).usage);

@@ -39,6 +39,7 @@ export function totalsOf(branch, requests) {
     output: sum("output"),
     cost: sum("cost"),
     summaries: summaries.length,
+    replaced: summaries.length - branch.below(branch.frontier).length,
     summariesCost: summaries.reduce((all, { usage }) => all + (usage?.cost?.total ?? 0), 0),
   };
 }

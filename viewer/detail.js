@@ -113,7 +113,7 @@ export function summaryDetail(page, node) {
     { className: "detail summary" },
     h("header", null, h("h2", null, titleOf(summary.text)), facts([
       idOf(summary.handle),
-      summary.depth === 0 ? "leaf summary" : `condensed, depth ${summary.depth}`,
+      `depth ${summary.depth}`,
       count(items.length, "message"),
       span(summary.fromTime, summary.toTime),
       `≈ ${number(tokens)} → ${count(summary.tokens, "token")}`,
@@ -254,7 +254,15 @@ function raw({ line }) {
 
 /** @param {string} id */
 function idOf(id) {
-  return h("code", { className: "copy", title: "Click to copy", onclick: () => navigator.clipboard?.writeText(id).catch(() => {}) }, id);
+  const copy = link("copy", async () => {
+    try {
+      await navigator.clipboard.writeText(id);
+      copy.textContent = "copied";
+    } catch {
+      copy.textContent = "the browser refuses: copy it by hand";
+    }
+  });
+  return h("span", null, h("code", { className: "copy", title: "Click to copy", onclick: () => copy.click() }, id), " ", copy);
 }
 
 /** @param {(HTMLElement | string | false | undefined | null)[]} words */

@@ -78,7 +78,7 @@ function tiles(branch, requests) {
     tile(percent(totals.cachedShare), "of them cached"),
     tile(short(totals.output), "tokens out"),
     tile(dollars(totals.cost), "for requests"),
-    tile(dollars(totals.summariesCost), `for ${count(totals.summaries, "summary")}`),
+    tile(dollars(totals.summariesCost), `for ${count(totals.summaries, "summary")}${totals.replaced ? `, ${number(totals.replaced)} since replaced` : ""}`),
     tile(number(branch.compactions.length), branch.compactions.length === 1 ? "compaction" : "compactions"),
   );
 }

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
+import { totalsOf } from "../../viewer/costs.js";
 import { Filter, queryOf } from "../../viewer/filter.js";
 import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
@@ -64,6 +65,9 @@ test("a summary is at the position of its sources and links up and down", () => 
   const branch = branchOf([user("a"), secret, user("b"), user("c")], [leaf, elsewhere, condensed]);
   assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 3], undefined, [0, 3]]);
   assert.deepEqual(branch.node("c")?.items.map(({ line }) => line.entry.id), ["e0", "e2"], "without what the model never saw");
+  branch.frontier = branch.nodes(["l"]);
+  const { summaries, replaced } = totalsOf(branch, []);
+  assert.deepEqual([summaries, replaced], [2, 1], "both were paid for");
   assert.deepEqual(branch.below(branch.nodes(["c"])).map(({ summary }) => summary.id), ["c", "l"]);
   assert.deepEqual(branch.said.map((item) => branch.over(item).map(({ summary }) => summary.id)), [["l"], [], ["l"], []]);
 });

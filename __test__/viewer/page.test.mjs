@@ -52,6 +52,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const path = [];
     for (let depth = 2; depth >= 0; depth--) {
       path.push(await text(page, ".detail .copy"));
+      assert.ok((await texts(page, ".detail .facts > span")).includes(`depth ${depth}`));
       await settle(page);
       await page.click(".rows .row");
       await page.waitForFunction((before) => document.querySelector(".detail .copy")?.textContent !== before, {}, path.at(-1));
@@ -315,8 +316,18 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
     await page.click(".list .row.c-user");
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [false, true]);
+    for (const [name, words] of [["resolve", "copied"], ["reject", "copy it by hand"]]) {
+      await page.evaluate((name) => Object.assign(navigator.clipboard, { writeText: () => /** @type {any} */ (Promise)[name]() }), name);
+      await page.focus(".facts .link");
+      await press(page, "Enter");
+      await page.waitForSelector(`.facts .link::-p-text(${words})`);
+    }
     await page.click(".back");
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
+    await press(page, "3");
+    await page.$eval(".list", (list) => list.scrollTo(0, 0));
+    await page.waitForSelector(".words-between");
+    assert.deepEqual(await page.$$eval(".words-between", (rows) => rows.filter(({ scrollHeight }) => scrollHeight > 30).map((row) => row.textContent)), [], "each heading is one line");
     await page.type("input", "event ".repeat(20));
     await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
     const [typed, count] = [await (await page.$("input"))?.boundingBox(), await (await page.$(".count"))?.boundingBox()];

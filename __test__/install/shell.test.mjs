@@ -50,7 +50,7 @@ test("npx runs pi-lcm from the registry, and an installed one is on the path", a
   assert.deepEqual(await run("--version"), { code: 0, stdout: `${version}\n`, stderr: "" });
   const stats = await run("stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
-  assert.match(stats.stdout, /^This session {4}6 messages/);
+  assert.match(stats.stdout, /\nThis session {4}6 messages/);
 
   // The registry had no viewer until here.
   const without = await run("export", "--html", "page.html");

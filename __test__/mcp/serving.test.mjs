@@ -53,7 +53,7 @@ before(async (t) => {
 /** The tool as it describes itself where it searches the project by default. @param {any} spec */
 function ofProject(spec) {
   const { session, agent, ...others } = spec.parameters.properties;
-  assert.match(session.description, /^this \(default\)/);
+  assert.match(session.description, /^this, project /);
   const described = { session: { ...session, description: "project (default), this (the one opened last) or a session's id." }, agent: { ...agent, description: "Only what it said." } };
   return { ...spec, description: spec.description.replace("this session, compacted or not:", "this project, in all its sessions:"), parameters: { ...spec.parameters, properties: { ...others, ...described } } };
 }

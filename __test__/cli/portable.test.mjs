@@ -106,7 +106,8 @@ for (const host of hostsFor()) {
     assert.equal(sessionId, session.id);
     await pi.stop();
     const after = readFileSync(out, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
-    const last = after.findLast(({ type }) => type !== "session");
+    // A fold may come after it.
+    const last = after.findLast(({ type }) => type === "message");
     const above = new Map(after.filter(({ type }) => type !== "session").map((entry) => [entry.id, entry]));
     assert.equal(last.message.role, "assistant");
     let depth = 0;

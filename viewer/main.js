@@ -83,11 +83,16 @@ class Viewer {
     this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
     this.themeButton = h("button", { type: "button", className: "icon", onclick: switchTheme });
     const search = h("div", { className: "search" }, this.input, this.hits);
+    const about = () => {
+      this.go(undefined);
+      this.element.classList.add("has-detail");
+    };
+    const aboutButton = h("button", { type: "button", className: "icon about", title: "About this session", "aria-label": "About this session", onclick: about }, "i");
     const helpButton = h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: this.#listen() }, "?");
     this.element = h(
       "div",
       { className: "page" },
-      h("header", { className: "top" }, this.title, this.facts.length > 1 && this.sessions, this.branches, search, this.themeButton, helpButton),
+      h("header", { className: "top" }, this.title, this.facts.length > 1 && this.sessions, this.branches, search, aboutButton, this.themeButton, helpButton),
       h("nav", { className: "tabs", role: "tablist" }, ...this.tabs),
       this.map.element,
       this.steps,

@@ -131,6 +131,16 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("the session's overview opens on a narrow screen too", async () => {
+    const { page, close } = await open(made.file, { width: 390 });
+    assert.equal(await page.$eval(".overview", (overview) => overview.checkVisibility()), false);
+    await page.click(".about");
+    assert.equal(await page.$eval(".overview", (overview) => overview.checkVisibility()), true);
+    await page.click(".back");
+    assert.equal(await page.$eval(".list", (list) => list.checkVisibility()), true);
+    await close();
+  });
+
   test("the filter finds a summary by its id", async () => {
     const { page, close } = await open(made.file);
     const { handle } = summaries.find(({ depth }) => depth === 2);

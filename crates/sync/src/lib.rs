@@ -192,10 +192,18 @@ pub async fn sync(
             "this session's history is in memory only: start Pi without --no-session to sync the project's",
         ));
     }
-    let project = project::folder(&options.project, &home.cwd, home.identity)?;
+    let project = project::folder(&options.project, &home.cwd, home.identity);
     let is_folder = !options.target.contains("://");
     let name = if is_folder { real_path(Path::new(&options.target)) } else { options.target.clone() };
-    let target = Target::of(&name, &project)?;
+    let target = Target::of(&name, project.as_deref().unwrap_or_default());
+    let (project, target) = match (project, target) {
+        // Both in one message, or the second would only follow the remedy of the first.
+        (Err(project), Err(target)) => {
+            let both = format!("{target}; and {project}");
+            return Err(project.saying(both));
+        }
+        (project, target) => (project?, target?),
+    };
     let machine = ThisMachine::of(&home.db_dir, &options.label, &options.recipients)?;
     let recipients = machine.recipients.len();
     let place = format!("{name} {project}");

@@ -568,8 +568,11 @@ fn without_a_name_or_a_folder_one_sentence_says_so() {
         let why = |options: Options| async { ann.sync_as(options).await.unwrap_err() };
         let error = why(Options { project: String::new(), ..options.clone() }).await;
         assert!(error.code() == Code::Unnamed && error.to_string().contains("no git remote"), "{error}");
-        let error = why(Options { target: "/nowhere/at/all".into(), ..options }).await;
+        let elsewhere = Options { target: "/nowhere/at/all".into(), ..options };
+        let error = why(elsewhere.clone()).await;
         assert!(error.to_string().contains("no such folder"), "{error}");
+        let error = why(Options { project: String::new(), ..elsewhere }).await.to_string();
+        assert!(error.contains("no such folder") && error.contains("no git remote"), "{error}");
     });
 }
 

@@ -11,7 +11,7 @@ use super::{Answer, Command, CommandContext};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
-use lcm_model::text::{count, dollars, grouped, local_minute, one_line, parse_iso, timestamp};
+use lcm_model::text::{count, dollars, grouped, local_second, one_line, parse_iso, timestamp};
 use lcm_model::tokens::estimate;
 use lcm_model::{Message, Part, Role, Usage, read_json};
 use lcm_store::tasks::blocking;
@@ -156,9 +156,9 @@ fn read(file: &Path) -> Result<String> {
 struct SimulatedSession {
     file: String,
     started: String,
-    /// The same as people read it.
+    /// The same as people read it; sessions of one minute differ.
     #[serde(skip)]
-    minute: String,
+    second: String,
     about: String,
     model: String,
     requests: usize,
@@ -199,7 +199,7 @@ impl SimulatedSession {
         Some(Self {
             file: file.display().to_string(),
             started: timestamp(recording.started),
-            minute: local_minute(recording.started),
+            second: local_second(recording.started),
             about: recording.about,
             model,
             requests,
@@ -346,11 +346,11 @@ fn sum(rows: &[SimulatedSession]) -> (usize, [f64; 3]) {
 
 fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     let mut out = format!(
-        "{:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {:>5}\n",
+        "{:<19}  {:>8}  {:>10}  {:>10}  {:>14}  {:>5}\n",
         "Session", "requests", "Pi alone", "Pi tuned", "this extension", "folds"
     );
     for row in rows {
-        out += &line(&row.minute, row.requests, [row.alone, row.tuned, row.ours], row.folds);
+        out += &line(&row.second, row.requests, [row.alone, row.tuned, row.ours], row.folds);
     }
     if rows.len() > 1 {
         let (requests, costs) = sum(rows);
@@ -363,7 +363,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         let plot = |of: fn(&(usize, usize)) -> usize| plotted(&row.sizes, of, most, width);
         out += &format!(
             "\nThe context of {}, up to {} tokens: {}\n  Pi alone        {}\n  this extension  {}\n",
-            row.minute,
+            row.second,
             grouped(most),
             row.about,
             plot(|(alone, _)| *alone),
@@ -394,7 +394,7 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
 fn line(name: &str, requests: usize, [alone, tuned, ours]: [f64; 3], folds: usize) -> String {
     let share = if alone > 0.0 { format!(" ({:.0} %)", 100.0 * ours / alone) } else { String::new() };
     format!(
-        "{name:<16}  {:>8}  {:>10}  {:>10}  {:>14}  {folds:>5}\n",
+        "{name:<19}  {:>8}  {:>10}  {:>10}  {:>14}  {folds:>5}\n",
         grouped(requests),
         dollars(alone),
         dollars(tuned),

@@ -136,7 +136,12 @@ pub fn local_minute(ms: i64) -> String {
     strftime(ms, TimeZone::system(), MINUTE)
 }
 
-/// The same with the zone's name, where it might be mistaken.
+/// The same with seconds.
+pub fn local_second(ms: i64) -> String {
+    strftime(ms, TimeZone::system(), "%Y-%m-%d %H:%M:%S")
+}
+
+/// The minute with the zone's name, where it might be mistaken.
 pub fn zoned_minute(ms: i64) -> String {
     strftime(ms, TimeZone::system(), "%Y-%m-%d %H:%M %Z")
 }

@@ -159,7 +159,7 @@ for (const host of hostsFor()) {
     const removed = () => pi.ui("notify").find(({ message }) => message.startsWith("Permanently removed"));
     const { message } = await pi.waitFor(removed);
     assert.match(asked[0].title, /^Permanently remove 2 messages/);
-    assert.match(asked[0].message, /The text is in: text 2\./);
+    assert.match(asked[0].message, /The text is in: message text \(2\)\./);
     assert.match(message, /The database and its log contain nothing of it/);
     await pi.stop();
     assertGone(project);

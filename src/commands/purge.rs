@@ -149,7 +149,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
         text += &format!(" This includes {} of notes (see /lcm notes).", count(plan.notes, "change"));
     }
     if !plan.places.is_empty() {
-        let places = plan.places.iter().map(|(place, n)| format!("{place} {}", grouped(*n)));
+        let places = plan.places.iter().map(|(place, n)| format!("{place} ({})", grouped(*n)));
         text += &format!(
             " The text {} in: {}.",
             if complete.is_some() { "was" } else { "is" },

@@ -64,7 +64,7 @@ impl Needles {
         if is_noting(&message) {
             "note"
         } else if any(|part| matches!(part, Part::Text(_))) {
-            "text"
+            "message text"
         } else if any(|part| matches!(part, Part::ToolCall { .. })) {
             "call's arguments"
         } else if any(|part| matches!(part, Part::Thinking(_))) {

@@ -262,7 +262,7 @@ impl Engine {
             0 => String::new(),
             n => format!(" | {} (depth {depth})", text::count(n, "summary")),
         };
-        let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
+        let text = format!("LCM: {}{summaries} | {}", text::count(messages, "msg"), text::megabytes(bytes));
         // If it can't be recorded, the store reports its failure itself.
         let size = stats::size_warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default(), reopen: false })

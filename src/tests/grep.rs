@@ -182,6 +182,8 @@ async fn role_and_tool_narrow_a_search() {
     let roles_of = async |arguments| roles(&asking.grep(arguments).await).join(", ");
     assert_eq!(roles_of(json!({"query": "timeout port cache", "role": "user"})).await, "user, user");
     assert_eq!(roles_of(json!({"query": "error retries", "tool": "bash"})).await, "toolResult bash");
+    // Claude Code writes its tools with capitals.
+    assert_eq!(roles_of(json!({"query": "error retries", "tool": "Bash"})).await, "toolResult bash");
     let nothing = asking.grep(json!({"query": "error", "tool": "find", "role": "toolResult"})).await;
     assert_eq!(
         nothing,

@@ -22,7 +22,7 @@ const IS_LEFT: &str = "EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id =
 pub(crate) fn passes() -> String {
     format!(
         "(:role IS NULL OR m.role = :role)
-         AND (:tool IS NULL OR m.tool_name = :tool)
+         AND (:tool IS NULL OR m.tool_name = :tool COLLATE NOCASE)
          AND (:after IS NULL OR m.timestamp >= :after)
          AND (:before IS NULL OR m.timestamp <= :before)
          AND (:conversation IS NULL OR EXISTS

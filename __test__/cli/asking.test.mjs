@@ -61,6 +61,7 @@ test("answers go to stdout, errors to stderr, and the exit code tells them apart
   const stats = await lcm(shell, "stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
   assert.match(stats.stdout, /^019a4f00-\S+, 2026-11-02 \S+ \(mark0000x .*\)\nThis session {4}26 messages, 26 on this branch\nThis project {4}26 messages, 1 session\n/);
+  assert.match((await lcm(shell, "tree")).stdout, /^019a4f00-\S+, 2026-11-02 \S+ \(mark0000x .*\)\n26 messages on this branch, /);
   const found = await lcm(shell, "grep", "brown fox");
   assert.deepEqual([found.code, found.stderr], [0, ""]);
   assert.match(found.stdout, /^m-[0-9a-f]{10} \S.*\n {2}.*the quick brown fox\n/);

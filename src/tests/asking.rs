@@ -89,7 +89,7 @@ impl Asking {
             state,
             model: (state == State::Ok).then(|| self.model.clone()),
             prompt_version: 1,
-            usage: None,
+            usage: Some(json!({"input": 90, "output": 10})),
             created_at: 1_763_700_000_000,
             quotes,
         };

@@ -109,7 +109,7 @@ async fn stats_show_messages_summaries_tokens_and_size() {
         lines[4].starts_with("Saves           about ") && lines[4].ends_with(" tokens per request"),
         "{stats}"
     );
-    assert_eq!(lines[5], "Cost            0 tokens for the summaries kept; all of this project: 0 tokens");
+    assert_eq!(lines[5], "Cost            300 tokens for the summaries kept; all of this project: 300 tokens");
     assert_eq!(lines[6], "Prompt cache    not reported");
     assert_eq!(lines[7], "Background      idle; 3 summaries ready for the next compaction");
     assert!(lines[8].starts_with("Database        ") && lines[8].ends_with("project.db"), "{stats}");
@@ -342,6 +342,9 @@ async fn stats_show_the_cost_of_summaries_and_the_prompt_cache() {
         .message(answer(600, 0));
     let asking = Asking::about(&session).await;
     let stats = asking.command("stats").await;
+    let unfolded = Session::new().user("one").message(answer(1_000, 0)).message(answer(600, 100));
+    let without = Asking::about(&unfolded).await.command("stats").await;
+    assert!(without.contains(" prompt tokens came from it; it was valid in 1 of 2 requests\n"), "{without}");
     let cache = "34% of 3,200 prompt tokens came from it; it was valid in 2 of 4 requests, 1 of the others came after a compaction";
     assert!(stats.contains(&format!("\nPrompt cache    {cache}\n")), "{stats}");
     let json = asking.json("stats").await;

@@ -210,5 +210,6 @@ async fn the_summaries_that_are_ready_are_among_those_that_are_counted() {
         let stats = ask(&asking.store.store, scope, "stats --json").await.unwrap().answer;
         assert_eq!(stats["summaries"]["byDepth"][0]["summaries"], summaries, "{stats}");
         assert_eq!(stats["background"]["ready"], summaries, "{stats}");
+        assert_eq!(stats["cost"]["session"]["summaries"], summaries, "{stats}");
     }
 }

@@ -60,7 +60,8 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     if asked.rest.has(SESSION) {
         paths.push(file(asked).await?);
     }
-    let (settings, columns) = (asked.settings.clone(), asked.request.columns);
+    let (settings, live, columns) =
+        (asked.settings.clone(), asked.request.live.clone(), asked.request.columns);
     let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
         [] => format!(
@@ -82,7 +83,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         let mut rows = Vec::new();
         for file in files(&paths)? {
             let text = read(&file)?;
-            if let Some(row) = SimulatedSession::of(&file, &text, known, &settings) {
+            if let Some(row) = SimulatedSession::of(&file, &text, known, &live, &settings) {
                 rows.push(row);
             }
         }
@@ -161,6 +162,10 @@ struct SimulatedSession {
     second: String,
     about: String,
     model: String,
+    /// The model's window, in tokens.
+    window: usize,
+    /// Whether that is a guess: neither Pi's open session nor the list of known models tells.
+    is_assumed: bool,
     requests: usize,
     /// What Pi recorded as the session's cost.
     recorded: f64,
@@ -176,16 +181,21 @@ struct SimulatedSession {
 }
 
 impl SimulatedSession {
-    fn of(file: &Path, text: &str, known: Option<PricedModel>, settings: &Settings) -> Option<Self> {
+    /// `open` is the session that Pi has open; `None` without any answer.
+    fn of(
+        file: &Path,
+        text: &str,
+        known: Option<PricedModel>,
+        open: &Live,
+        settings: &Settings,
+    ) -> Option<Self> {
         let recording = Recording::of(text);
-        recording.requests.first()?;
-        let largest = recording.requests.iter().map(|request| request.prompt).max();
         let (model, window, cost, small) = match known {
-            Some((name, window, cost, small)) => (name.to_owned(), window, cost, Some(small)),
-            None => {
-                (recording.model.clone(), WINDOW.max(largest.unwrap_or_default()), recording.prices(), None)
-            }
+            Some((name, window, cost, small)) => (name.to_owned(), Some(window), cost, Some(small)),
+            None => (recording.model.clone(), recording.window(open), recording.prices(), None),
         };
+        let (is_assumed, window) = (window.is_none(), window.unwrap_or(WINDOW));
+        let window = window.max(recording.requests.iter().map(|request| request.prompt).max()?);
         let live = Live {
             context_window: Some(window),
             model: Some(model.clone()),
@@ -202,6 +212,8 @@ impl SimulatedSession {
             second: local_second(recording.started),
             about: recording.about,
             model,
+            window,
+            is_assumed,
             requests,
             recorded: recording.dollars,
             alone: alone.alone / MILLION,
@@ -313,6 +325,14 @@ impl Recording {
         }
     }
 
+    /// The window of the model, if it is that of the session `open` in Pi or a known one.
+    fn window(&self, open: &Live) -> Option<usize> {
+        let is_open = open.model.as_ref().is_some_and(|model| model.rsplit('/').next() == Some(&self.model));
+        let plain = |name: &str| name.replace('-', ".");
+        let known = KNOWN.iter().find(|(name, ..)| plain(name) == plain(&self.model));
+        open.context_window.filter(|_| is_open).or(known.map(|(_, window, ..)| *window))
+    }
+
     /// The prices that the answers were paid at, per million tokens; 0 where nothing was used.
     fn prices(&self) -> Cost {
         let price = |(tokens, cost)| if tokens > 0 { cost * MILLION / float(tokens) } else { 0.0 };
@@ -379,7 +399,11 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
             grouped(lost)
         );
     }
-    let mut models: Vec<&str> = rows.iter().map(|row| row.model.as_str()).collect();
+    let model = |row: &SimulatedSession| {
+        let window = if row.is_assumed { "assuming a window" } else { "window" };
+        format!("{} ({window} of {} tokens)", row.model, grouped(row.window))
+    };
+    let mut models: Vec<String> = rows.iter().map(model).collect();
     models.sort_unstable();
     models.dedup();
     out += &format!(

@@ -240,7 +240,7 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
         (&["grep"], "the following required arguments were not provided: <WORDS>... (see --help)"),
         (
             &["grep", "x", "--role", "user", "--tool", "bash"],
-            "role user and tool bash exclude each other, only toolResult messages come from a tool: leave one of them out",
+            "leave out role user or tool bash: only toolResult messages come from a tool",
         ),
         (&["grep", "x", "--limit", "0"], "--limit takes a whole number of at least 1, not 0"),
         (&["grep", "x", "--after", "soon"], "--after `soon` is not a time: "),
@@ -527,6 +527,7 @@ async fn simulate_needs_no_history() {
         assert_eq!(said.code, 0, "{said:?}");
         let words = &said.output;
         assert!(words.contains("Pi alone") && words.contains("\nSimulated from 1 session"), "{words}");
+        assert!(words.contains("at the prices of some (assuming a window of 200,000 tokens);"), "{words}");
     }
     let json = machine.say(&["simulate", folder, "--json", "--model", "anthropic/claude-opus-5-5"]).await;
     let json: Value = serde_json::from_str(&json.output).unwrap();

@@ -9,7 +9,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
-/** @typedef {{ hits: Hit[], isCut: boolean, otherSessions: number, missing: string[], unknown: string[] }} Found */
+/** @typedef {{ hits: Hit[], isCut: boolean, isWidened: boolean, otherSessions: number, missing: string[], unknown: string[] }} Found */
 /** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
@@ -162,11 +162,13 @@ class Search {
     if (!open) return [];
     if (open.width !== width) {
       open.lines = wrap(open.text, width);
-      if (open.width === 0) open.scroll.show(wrap(open.text.slice(0, open.at), width).length - 1, ABOVE);
+      // With the word that matches, or it may be on the next line.
+      const above = open.text.slice(0, open.at) + (open.text.slice(open.at).match(/^\S*/)?.[0] ?? "");
+      if (open.width === 0) open.scroll.show(wrap(above, width).length - 1, ABOVE);
       open.width = width;
     }
     const { lines, note } = open.scroll.seen(open.lines);
-    const hint = `${note}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
+    const hint = `${this.#hits[this.#selected]?.id ?? ""} · ${note}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
     const keys = `esc: back · n p: next match, before · c: copy · i: into the prompt${this.#file ? " · r: resume" : ""}`;
     return [
       ...lines.map((line) => lit(theme, line, open.found, "text")),
@@ -224,7 +226,7 @@ class Search {
     try {
       const { copyToClipboard } = await import("@earendil-works/pi-coding-agent");
       await copyToClipboard(text);
-      this.#note = "copied";
+      this.#note = "copied, with its heading";
     } catch (error) {
       this.#note = messageOf(error);
     }
@@ -286,7 +288,7 @@ class Search {
     const query = this.#input.getValue().trim();
     const mine = ++this.#asked;
     /** @type {Found} */
-    let found = { hits: [], isCut: false, otherSessions: 0, missing: [], unknown: [] };
+    let found = { hits: [], isCut: false, isWidened: false, otherSessions: 0, missing: [], unknown: [] };
     let note = "Type words to search for.";
     try {
       if (query) {
@@ -326,13 +328,14 @@ class Search {
 }
 
 /** @param {Found} found */
-function summaryOf({ hits, isCut, otherSessions, missing, unknown }) {
+function summaryOf({ hits, isCut, isWidened, otherSessions, missing, unknown }) {
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
   if (missing.length > 0) return `Nothing says that word for word${wider}; without quotes, the words are searched.`;
   if (hits.length === 0) return `Nothing found${wider}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
+  const where = isWidened ? ", none in this session" : "";
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
-  return `${isCut ? `The best ${hits.length} of more` : hits.length} found${others}`;
+  return `${isCut ? `The best ${hits.length} of more` : hits.length} found${where}${others}`;
 }
 
 /** What matched in a hit, as one group; undefined for nothing. @param {Hit} hit */

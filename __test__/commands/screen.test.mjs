@@ -154,6 +154,10 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
   const other = project.history("019a5f00-0000-7000-8000-000000000009");
   other.talk(1, { name: "walrus" });
   await ask(project, "import", other.write(project.sessionDir));
+  const short = project.history("019a5f00-0000-7000-8000-000000000008");
+  const ENDS = [8, 9, 10, 11];
+  for (const lines of ENDS) short.user(`${"a line\n".repeat(lines)}${"nest ".repeat(15)}heron${lines}`);
+  await ask(project, "import", short.write(project.sessionDir));
   const history = project.history();
   history.user(`${"before it ".repeat(400)}a pelican sits ${"between ".repeat(300)}the second pelican ${"after it ".repeat(300)}`);
   history.talk(8);
@@ -222,13 +226,28 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.type("p");
     await terminal.waitFor((screen) => screen.includes("a pelican sits"), "the first one");
     terminal.type("c");
-    await terminal.waitFor((screen) => screen.includes("· copied ·"), "the copy");
+    await terminal.waitFor((screen) => screen.includes("· copied, with its heading ·"), "the copy");
     const [, copied = ""] = /\u001b\]52;c;([\w+/=]+)/.exec(terminal.written) ?? [];
     assert.match(Buffer.from(copied, "base64").toString(), /^(m-[0-9a-f]{10}) · user [^]*a pelican sits[^]*the second/);
     terminal.type("i");
     await terminal.waitFor((screen) => /^m-[0-9a-f]{10}$/m.test(screen), "the id in the prompt");
     terminal.press("ctrl+c");
     await terminal.waitFor((screen) => !/^m-/m.test(screen), "the empty prompt");
+  });
+
+  await t.test("hits of other sessions only are told so, and one in a message's last line opens there", async () => {
+    for (const lines of ENDS) {
+      await terminal.send("/lcm search");
+      await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
+      terminal.type(`heron${lines}`);
+      await terminal.waitFor((screen) => /\d found, none in this session · \*/.test(screen), "the hits");
+      terminal.press("enter");
+      await terminal.waitFor((screen) => new RegExp(`^heron${lines}$`, "m").test(screen) && screen.includes("r: resume"), `the end of ${lines} lines`);
+      terminal.press("escape");
+      await terminal.waitFor((screen) => screen.includes("none in this session"), "the hits again");
+      terminal.press("escape");
+      await terminal.waitFor((screen) => !screen.includes("Search this session"), "the editor");
+    }
   });
 
   await t.test("each filter has a key, and a session that was found is resumed", async () => {

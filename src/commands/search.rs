@@ -217,7 +217,7 @@ fn find(
         false if above.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
         false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "otherSessions": other_sessions, "missing": missing, "unknown": lacking});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking});
     Ok(Answer::new(text, json))
 }
 

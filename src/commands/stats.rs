@@ -19,10 +19,10 @@ const NAMES: usize = 16;
 
 pub(crate) const COMMAND: Command = Command {
     name: "stats",
-    help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
+    help: "messages, summaries, tokens, cost, prompt cache, sizes",
     usage: &[(
         "stats",
-        "shows what is stored, what the summaries save and cost, the state of the prompt cache, and running work",
+        "shows what is stored, what the summaries cover and cost, the state of the prompt cache, and running work",
     )],
     arguments: &[],
     is_long: false,
@@ -103,7 +103,6 @@ impl Stats {
                 false => format!(", {rest} with summaries in place of the messages they cover"),
             };
             rows.push(("This branch", format!("about {all} tokens{with}")));
-            rows.push(("Saves", format!("about {} tokens per request", grouped(saved(*tokens)))));
         }
         let [own, all] = [&costs.0, &costs.1].map(SummaryCost::in_words);
         rows.push(("Cost", format!("{own} for the summaries kept; all of this project: {all}")));
@@ -123,7 +122,7 @@ impl Stats {
         let depth = |depth: &DepthCount| json!({"depth": depth.depth, "summaries": depth.summaries, "degraded": depth.degraded});
         let branch = |Long { tokens, .. }: &Long| {
             let (visible, frontier) = (tokens.visible, tokens.frontier);
-            json!({"tokens": visible, "frontierTokens": frontier, "savedTokens": saved(*tokens)})
+            json!({"tokens": visible, "frontierTokens": frontier})
         };
         let (Self { totals, long, .. }, doing) = (self, asked.doing);
         let (long, depths): (_, Value) = (long.as_ref(), self.depths.iter().map(depth).collect());
@@ -163,10 +162,6 @@ async fn long(asked: &CommandContext<'_>) -> Result<Long> {
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
     Ok(Long { on_branch: visible, tokens, cache, parts })
-}
-
-fn saved(tokens: BranchTokens) -> usize {
-    tokens.visible.saturating_sub(tokens.frontier)
 }
 
 fn background(doing: &Doing, ready: usize) -> String {

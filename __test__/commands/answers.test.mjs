@@ -18,7 +18,7 @@ const SHAPES = {
   "help tree": ["name", "help", "usage"],
   stats: ["session", "project", "summaries", "branch", "cost", "requests", "cache", "background", "database"],
   tree: ["messages", "frontierTokens", "elsewhere", "frontier"],
-  "search mark0003x": ["query", "hits", "isCut", "otherSessions", "missing", "unknown"],
+  "search mark0003x": ["query", "hits", "isCut", "isWidened", "otherSessions", "missing", "unknown"],
   doctor: ["sound", "checks"],
   "import --stop": ["message"],
   settings: ["settings"],
@@ -72,6 +72,9 @@ for (const host of hostsFor()) {
       await pi.waitFor(() => pi.ui("notify").length > from);
       return pi.ui("notify").slice(from)[0];
     };
+    assert.match((await answerTo("sessions")).message, /^\S+ +84 messages, .*\n {4}\(this one\) \S/);
+    const simulated = (await answerTo(`simulate ${(await pi.request("get_state")).sessionFile}`)).message;
+    assert.match(simulated, /at the prices of \S+ \(window of [\d,]+ tokens\);/, "the window is the open model's");
     assert.match((await answerTo("export --jsonl out.jsonl")).message, /^84 messages written to .*out\.jsonl, /);
     const session = await project.session(pi);
     const exported = new SessionFile(path.join(project.cwd, "out.jsonl"));

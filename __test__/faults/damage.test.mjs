@@ -90,7 +90,7 @@ for (const host of hostsFor()) {
       assert.ok(message.startsWith(`${file} was rebuilt: 2 sessions, `), message);
       assert.equal(message.match(/\nThe old file remains: \S+\.bak/g)?.length, 2, message);
       await pi.prompt("/lcm stats");
-      await pi.waitFor(() => pi.ui("notify").slice(said).find((shown) => /\nRequests +\S+ in 2 requests since it was opened/.test(shown.message)));
+      await pi.waitFor(() => pi.ui("notify").slice(said).find((shown) => /\nRequests +\S+ with summaries, in 2 requests since it was opened/.test(shown.message)));
       await assertWholeIn(project, pi, { from: pi.events.length });
       await leave(pi);
       await assertWhole(project);

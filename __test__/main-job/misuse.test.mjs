@@ -35,7 +35,7 @@ const calls = [
   ["lcm_grep", { query: "walrus", limit: -1 }, /limit must be a number from 0 to 1000000, not -1: leave it out for the default/],
   ["lcm_grep", { query: "walrus", limit: 1e12 }, /limit must be a number from 0 to 1000000/],
   ["lcm_grep", { query: "walrus", limit: "many" }, /limit/],
-  ["lcm_grep", { query: "walrus", role: "user", tool: "bash" }, /role user and tool bash exclude each other/],
+  ["lcm_grep", { query: "walrus", role: "user", tool: "bash" }, /leave out role user or tool bash: /],
   ["lcm_grep", { query: "walrus", scope: "summaries", path: "a.ts" }, /leave one of them out/],
   ["lcm_grep", { query: "walrus", after: "1h", before: "3d" }, /after is later than before/],
   ["lcm_grep", { query: "walrus", after: "soon" }, /after `soon` is not a time: write/],

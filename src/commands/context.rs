@@ -244,7 +244,10 @@ impl Bill {
         let cached =
             if is_assumed { ", if the provider caches prompts (it does not report this)" } else { "" };
         let requests = count(requests, "request");
-        format!("{} in {requests} since it was opened; with Pi alone {alone}{typical}{cached}", dollars(paid))
+        format!(
+            "{} with summaries, in {requests} since it was opened; with Pi alone {alone}{typical}{cached}",
+            dollars(paid)
+        )
     }
 }
 

@@ -93,11 +93,12 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, SessionLine { span, messages, about, machine, .. }) in ids.iter().zip(sessions) {
+    for (id, SessionLine { span, messages, about, machine, current, .. }) in ids.iter().zip(sessions) {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
         let line = cut(format!("{id:width$}  {}, {span}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
-        out += &format!("{line}\n{}\n", cut(format!("    {on}{about}")));
+        let open = if *current && !manner.is_shell { "(this one) " } else { "" };
+        out += &format!("{line}\n{}\n", cut(format!("    {open}{on}{about}")));
     }
     out + &count(sessions.len(), "session")
 }

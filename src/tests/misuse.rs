@@ -68,7 +68,7 @@ async fn contradictory_arguments_name_the_one_to_leave_out() {
         (
             "lcm_grep",
             json!({"query": "a", "role": "user", "tool": "bash"}),
-            "role user and tool bash exclude each other, only toolResult messages come from a tool: leave one of them out",
+            "leave out role user or tool bash: only toolResult messages come from a tool",
         ),
         (
             "lcm_grep",

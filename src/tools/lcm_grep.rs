@@ -95,7 +95,7 @@ pub fn contradictions(question: &Question) -> Result<()> {
     let role = question.role.as_deref().unwrap_or("toolResult");
     if let (Some(tool), true) = (&question.tool, role != "toolResult") {
         return Err(Error::invalid(format!(
-            "role {role} and tool {} exclude each other, only toolResult messages come from a tool: leave one of them out",
+            "leave out role {role} or tool {}: only toolResult messages come from a tool",
             text::one_line(tool, 40)
         )));
     }
@@ -298,12 +298,16 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
     let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let none = if question.is_widened && counts.messages > 0 { ", none of them in this session" } else { "" };
-    let mut out = format!("{messages} of {} {matching} {what}{none}.", whose(question));
+    let is_of_branch = question.branches == Branches::Current && question.session() == "this";
+    let whose = if is_of_branch { "this branch" } else { whose(question) };
+    let mut out = format!("{messages} of {whose} {matching} {what}{none}.");
     if counts.messages == 0 && !counts.words.is_empty() {
         let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
         let _ = write!(out, " Without {dashes}count, messages with {also} match too.");
     }
-    if counts.other_sessions > 0 {
+    if is_of_branch {
+        let _ = write!(out, " Other branches and sessions were not searched.");
+    } else if counts.other_sessions > 0 {
         let _ = write!(out, " Not searched: {}.", count(counts.other_sessions, "other session"));
     }
     if !rest.is_empty() {

@@ -107,10 +107,14 @@ async fn results_with_only_similar_words_are_pointed_out() {
     let answer = asking.command("search zebra99").await;
     assert!(answer.starts_with(&format!("{}\n\nm-", says.trim_end())), "{answer}");
     let not_searched = "Other branches and sessions were not searched: ";
+    let of_branch = says.replace("session", "branch");
     let answer = asking.grep(json!({"query": "zebra99", "branch": "current"})).await;
-    assert!(answer.contains(&format!("{says}{not_searched}leave branch out. To read")), "{answer}");
+    assert!(answer.contains(&format!("{of_branch}{not_searched}leave branch out. To read")), "{answer}");
     let answer = asking.command("search zebra99 --branch").await;
-    assert!(answer.starts_with(&format!("{says}{not_searched}omit --branch.\n\nm-")), "{answer}");
+    assert!(answer.starts_with(&format!("{of_branch}{not_searched}omit --branch.\n\nm-")), "{answer}");
+    let fork = talk("There are zebra8 and zebra9.").user("It is zebra99.").at("e3").assistant("Gone on.");
+    let answer = Asking::about(&fork).await.command("search zebra99 --branch").await;
+    assert!(answer.starts_with(&format!("{of_branch}{not_searched}omit --branch.\n\nm-")), "{answer}");
     for found in ["zebra9", "zebra", "zebra9 zebra99"] {
         let answer = asking.command(&format!("search {found}")).await;
         assert!(

@@ -298,15 +298,13 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
     let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let none = if question.is_widened && counts.messages > 0 { ", none of them in this session" } else { "" };
-    let is_of_branch = question.branches == Branches::Current && question.session() == "this";
-    let whose = if is_of_branch { "this branch" } else { whose(question) };
-    let mut out = format!("{messages} of {whose} {matching} {what}{none}.");
+    let mut out = format!("{messages} of {} {matching} {what}{none}.", part(question));
     if counts.messages == 0 && !counts.words.is_empty() {
         let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
         let _ = write!(out, " Without {dashes}count, messages with {also} match too.");
     }
-    if is_of_branch {
-        let _ = write!(out, " Other branches and sessions were not searched.");
+    if question.branches == Branches::Current {
+        out += " Other branches and sessions were not searched.";
     } else if counts.other_sessions > 0 {
         let _ = write!(out, " Not searched: {}.", count(counts.other_sessions, "other session"));
     }
@@ -384,6 +382,14 @@ fn whose(question: &Question) -> &'static str {
     }
 }
 
+/// What was searched of that: only this branch, or all of it.
+fn part(question: &Question) -> &'static str {
+    match (question.branches, question.session()) {
+        (Branches::Current, "this") => "this branch",
+        _ => whose(question),
+    }
+}
+
 /// Where results of the project are from that was asked of this session.
 pub fn widened(question: &Question) -> &'static str {
     match question.is_widened {
@@ -399,7 +405,7 @@ pub fn only_similar(question: &Question, unknown: &[String]) -> String {
         [] => String::new(),
         words => format!(
             "Nothing in {} has {}: the results have only similar words, or parts. ",
-            whose(question),
+            part(question),
             words.join(" or ")
         ),
     }
@@ -413,7 +419,7 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
         [] => String::new(),
         phrases => format!(
             " Nowhere in {} does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
-            whose(question),
+            part(question),
             phrases.join(" or ")
         ),
     }

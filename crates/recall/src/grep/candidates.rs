@@ -359,8 +359,10 @@ impl Counter<'_> {
         }
         let place = Filter { conversation: search.filter.conversation, ..Filter::default() };
         for row in self.within.from(&term.expression, 0)? {
-            let hit = search.view.index().hit(row, &place)?;
-            if hit.is_some_and(|hit| !search.asking.contains(&hit.message)) {
+            if let Some(hit) = search.view.index().hit(row, &place)?
+                && !search.asking.contains(&hit.message)
+                && search.is_on_branch(hit.message)?
+            {
                 return Ok(false);
             }
         }

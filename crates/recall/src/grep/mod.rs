@@ -457,9 +457,12 @@ impl<'a> Search<'a> {
     /// Whether this message may be a result.
     fn lets_through(&self, message: MessageId) -> Result<bool> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
-        Ok(is_about
-            && !self.asking.contains(&message)
-            && (self.question.branches == Branches::All || self.sight.shows(message)?))
+        Ok(is_about && !self.asking.contains(&message) && self.is_on_branch(message)?)
+    }
+
+    /// Whether this message is on a branch that is searched.
+    fn is_on_branch(&self, message: MessageId) -> Result<bool> {
+        Ok(self.question.branches == Branches::All || self.sight.shows(message)?)
     }
 
     /// Whether some messages of the searched passages are no results.

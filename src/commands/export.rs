@@ -21,7 +21,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "this branch as Markdown; --html: as a web page; --jsonl: as a session file",
     usage: &[
         ("export [PATH]", "this branch as Markdown: every message, including compacted ones"),
-        ("export --md [PATH]", "the same"),
+        ("export --md [PATH]", "the same; without a format, PATH.jsonl and PATH.html are these formats"),
         (
             "export --jsonl [PATH]",
             "this session with all its branches, as a session file for Pi and /lcm import",
@@ -54,7 +54,11 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let agent = rest.value(FROM).map(agent).transpose()?;
     let path = rest.path()?.unwrap_or_default();
     let has = |option| rest.has(option);
-    let format = match (has(MARKDOWN), has(SESSION), has(VIEWER), agent) {
+    // Without a format, the file's name tells.
+    let is_named = ![MARKDOWN, SESSION, VIEWER].iter().any(|option| rest.has(option)) && agent.is_none();
+    let ends = |end| is_named && path.extension().is_some_and(|ending| ending == end);
+    let (is_log, is_page) = (has(SESSION) || ends("jsonl"), has(VIEWER) || ends("html"));
+    let format = match (has(MARKDOWN), is_log, is_page, agent) {
         (false, false, false, Some(agent)) => Format::Log(agent.name),
         (false, true, false, None) => Format::SessionFile,
         (false, false, true, None) => Format::Page,

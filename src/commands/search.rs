@@ -224,7 +224,7 @@ fn find(
 /// Exact totals, and what was counted.
 fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> Result<Answer> {
     let (groups, rest) = counts.groups.split_at(counts.groups.len().min(question.limit));
-    let note = counted(question, counts, rest, "--");
+    let note = counted(question, counts, rest, "--", local_minute);
     let figures: Vec<String> = groups.iter().map(|group| grouped(group.messages)).collect();
     let width = figures.iter().map(String::len).max().unwrap_or_default();
     let mut out = note.clone();

@@ -307,8 +307,10 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let none = "0 messages of this project match `pangolin` (pangolin in any form).";
     assert_eq!(counted, format!("{none} Without --count, messages with similar words match too."));
     let counted = asking.command("search walrus --count role --branch").await;
-    assert!(counted.contains(" of this branch match"), "{counted}");
+    assert!(counted.contains(" of this session on the current branch match"), "{counted}");
     assert!(counted.contains("Other branches and sessions were not searched."), "{counted}");
+    let counted = asking.command("search walrus --count role --role user --after 2025-11-20").await;
+    assert!(counted.contains(" with role user since 2025-11-20 00:00 match"), "{counted}");
     let found = asking.command("search penguin --project").await;
     assert!(
         found.contains(", in session two, 2025-11-20 ")

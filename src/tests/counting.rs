@@ -342,7 +342,7 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     assert!(cut.contains("2 groups with 2 messages are left out"), "{cut}");
     let path = asking.grep(json!({"query": "src/tank.rs", "count": "path"})).await;
     assert!(
-        path.starts_with("1 message of this session matches `src/tank.rs`.\n(about no file): 1, "),
+        path.starts_with("1 message of this session matches `src/tank.rs`.\n(of no call on a file): 1, "),
         "{path}"
     );
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";

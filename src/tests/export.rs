@@ -76,7 +76,7 @@ async fn an_export_without_the_session_file_can_be_imported_completely() {
     let asking = Asking::about(&session).await;
     let folder = tempfile::tempdir().unwrap();
     let store = &asking.store.store;
-    let answer = ask(store, &asking.scope, folder.path(), "export --jsonl out.jsonl --json").await.unwrap();
+    let answer = ask(store, &asking.scope, folder.path(), "export out.jsonl --json").await.unwrap();
     let file = folder.path().join("out.jsonl");
     assert_eq!(answer.answer["files"], json!([file]));
     let text = std::fs::read_to_string(&file).unwrap();

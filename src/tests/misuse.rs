@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::support::Session;
+use crate::tools::Block;
 use lcm_model::error::Code;
 
 async fn asked() -> Asking {
@@ -98,6 +99,16 @@ async fn contradictory_arguments_name_the_one_to_leave_out() {
     ] {
         assert_eq!(asking.refusal(tool, arguments.clone()).await, sentence, "{arguments}");
     }
+    let misnamed = json!({"query": "port", "file": "src/main.rs", "count": null, "mode": "text"});
+    let answer = asking.grep(misnamed.clone()).await;
+    assert!(answer.contains("\nIgnored: `file`. lcm_grep takes query, mode, "), "{answer}");
+    let blocks = asking.blocks("lcm_grep", misnamed).await.unwrap();
+    assert!(
+        blocks.iter().any(
+            |block| matches!(block, Block::Data(data) if data["note"].as_str().unwrap().contains("Ignored: `file`."))
+        ),
+        "{blocks:?}"
+    );
     let meant = json!({"query": "port", "role": "toolResult", "tool": "bash"});
     assert!(asking.grep(meant).await.starts_with("Nothing found"));
 }

@@ -251,7 +251,7 @@ pub fn given(mut data: Value) -> Value {
 fn totals(question: &Question, by: CountBy, counts: &Counts) -> Vec<Block> {
     let shown = counts.groups.len().min(if question.limit == 0 { DEFAULT_LIMIT } else { question.limit });
     let (groups, rest) = counts.groups.split_at(shown.min(MOST_RESULTS));
-    let note = counted(question, counts, rest, "");
+    let note = counted(question, counts, rest, "", text::minute);
     let line = |group: &Group| {
         let name = match &group.session {
             Some(session) => "Session ".to_owned() + &lines::session(session),
@@ -280,15 +280,22 @@ pub fn named(group: &Group, by: CountBy) -> String {
     match (&group.key, by) {
         (Some(day), CountBy::Day) => format!("{day} UTC"),
         (Some(key), _) => lines::name(key),
-        (None, CountBy::Path) => "(about no file)".to_owned(),
+        (None, CountBy::Path) => "(of no call on a file)".to_owned(),
         (None, CountBy::Tool) => "(of no tool)".to_owned(),
         (None, CountBy::Outcome) => "(not of a tool or command)".to_owned(),
         (None, _) => "(of no session)".to_owned(),
     }
 }
 
-/// What was counted, in one sentence. `rest` are the groups that are not shown, `dashes` begin the names of options.
-pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &str) -> String {
+/// What was counted, in one sentence. `rest` are the groups that are not shown, `dashes` begin the names of options, `minute` writes
+/// a time.
+pub fn counted(
+    question: &Question,
+    counts: &Counts,
+    rest: &[Group],
+    dashes: &str,
+    minute: fn(i64) -> String,
+) -> String {
     let query = text::one_line(&question.query, 80);
     let what = match counts.words.as_slice() {
         [] => format!("`{query}`"),
@@ -298,7 +305,8 @@ pub fn counted(question: &Question, counts: &Counts, rest: &[Group], dashes: &st
     let messages = count(counts.messages, "message");
     let matching = if counts.messages == 1 { "matches" } else { "match" };
     let none = if question.is_widened && counts.messages > 0 { ", none of them in this session" } else { "" };
-    let mut out = format!("{messages} of {} {matching} {what}{none}.", part(question));
+    let bounds = bounds(question, counts.times, minute);
+    let mut out = format!("{messages} of {}{bounds} {matching} {what}{none}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
         let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
         let _ = write!(out, " Without {dashes}count, messages with {also} match too.");

@@ -1,6 +1,6 @@
 //! The tools: their descriptions, parameters and answers for the model.
 //!
-//! Arguments are read leniently: unknown properties are ignored, numbers may be strings, limits are clamped.
+//! Arguments are read leniently: unknown properties are ignored, which the answer says, numbers may be strings, limits are clamped.
 //! An invalid call is answered with one sentence on what would be right. Everything in [`specs`] is constant,
 //! because a change would invalidate the host's cached prompt.
 
@@ -20,8 +20,9 @@ pub use lcm_grep::{
     NAME as GREP, bounds, contradictions, counted, given, named, only_similar, totals_as_data, unquoted,
     widened,
 };
-use lcm_model::RECALL_TOOLS;
 use lcm_model::error::{Error, Result};
+use lcm_model::text::one_line;
+use lcm_model::{RECALL_TOOLS, read_json};
 pub use lcm_note::{Notepad, stored as stored_notes};
 use lcm_recall::{Image, Scope};
 use lcm_store::tasks::go_on;
@@ -77,12 +78,39 @@ pub async fn call(
         }
         (other, _) => return Err(unknown(other)),
     };
+    let ignored = ignored(name, arguments);
     let (scope, arguments, cancel) = (scope.clone(), arguments.to_owned(), cancel.clone());
-    store.read(move |view| answer(view, &scope, &arguments, &cancel)).await
+    let mut blocks = store.read(move |view| answer(view, &scope, &arguments, &cancel)).await?;
+    for block in blocks.iter_mut().filter(|_| !ignored.is_empty()) {
+        match block {
+            Block::Text(text) => *text += &format!("\n{ignored}"),
+            Block::Data(data) if name == GREP => {
+                data["note"] =
+                    format!("{} {ignored}", data["note"].as_str().unwrap_or_default()).trim().into();
+            }
+            Block::Data(_) | Block::Image(_) => {}
+        }
+    }
+    Ok(blocks)
+}
+
+/// Which arguments the tool `name` does not have: a filter by another name would find too much, without a word.
+fn ignored(name: &str, arguments: &str) -> String {
+    let specs = specs(false);
+    let spec = specs.as_array().into_iter().flatten().find(|spec| spec["name"] == name);
+    let known = spec.and_then(|spec| spec["parameters"]["properties"].as_object());
+    let (Some(known), Ok(Value::Object(given))) = (known, read_json(arguments)) else { return String::new() };
+    let unknown = given.iter().filter(|(key, value)| !known.contains_key(*key) && !value.is_null());
+    let unknown: Vec<String> = unknown.map(|(key, _)| format!("`{}`", one_line(key, 40))).take(3).collect();
+    if unknown.is_empty() {
+        return String::new();
+    }
+    let known: Vec<&str> = known.keys().map(String::as_str).collect();
+    format!("Ignored: {}. {name} takes {}.", unknown.join(", "), known.join(", "))
 }
 
 /// The error for a call of `name`, which is not a tool.
 pub fn unknown(name: &str) -> Error {
-    let name = lcm_model::text::one_line(name, 60);
+    let name = one_line(name, 60);
     Error::invalid(format!("there is no tool `{name}`: there are {}", RECALL_TOOLS.join(", ")))
 }

@@ -58,6 +58,8 @@ pub struct Counts {
     pub words: Vec<String>,
     /// The number of other sessions, which were not searched, if nothing matches.
     pub other_sessions: usize,
+    /// After when and before when the messages are, in ms since the epoch.
+    pub times: [Option<i64>; 2],
 }
 
 /// The matching messages that have something in common.
@@ -111,7 +113,8 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
         group.session = session.map(|session| SessionName::of(search.view, *session)).transpose()?;
     }
     let other_sessions = if total == 0 { search.other_sessions()? } else { 0 };
-    Ok(Counts { messages: total, groups, words, other_sessions })
+    let times = [search.filter.after, search.filter.before];
+    Ok(Counts { messages: total, groups, words, other_sessions, times })
 }
 
 /// The messages with all words and phrases of the query, and these words.

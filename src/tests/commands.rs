@@ -327,6 +327,9 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert!(asking.command("search penguin --session two").await.contains("«penguin»"));
     assert!(asking.command("search walrus --session two").await.starts_with("Nothing found"));
     assert!(asking.command("search w.lrus --regex").await.contains("«walrus»"));
+    let asking = asking.with_session("twelve", &Session::new().chat(1, 3)).await;
+    let both = ask(&asking.store.store, &asking.scope, "search penguin --session tw").await.unwrap_err();
+    assert_eq!(both.to_string(), "more than one session begins with `tw`, as twelve and two");
 }
 
 #[tokio::test]

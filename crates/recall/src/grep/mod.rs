@@ -397,7 +397,14 @@ pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId
     match found.as_slice() {
         [session] => Ok(*session),
         [] => Err(Error::invalid(format!("there is no session `{shown}` in this project{remedy}"))),
-        _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),
+        several => {
+            let ids = several.iter().map(|one| view.messages().session_id(*one));
+            let ids = ids.collect::<Result<Vec<_>>>()?.iter().map(|id| one_line(id, 60)).collect::<Vec<_>>();
+            Err(Error::invalid(format!(
+                "more than one session begins with `{shown}`, as {}",
+                ids.join(" and ")
+            )))
+        }
     }
 }
 

@@ -382,7 +382,10 @@ class Viewer {
 
   #typed() {
     clearTimeout(this.typing);
-    this.typing = setTimeout(() => void this.#look(), TYPING);
+    this.typing = setTimeout(() => {
+      if (this.input.value && ["read", "cost"].includes(this.view)) this.turn("history");
+      void this.#look();
+    }, TYPING);
   }
 
   /** Applies the filter, to the branch first, then to all the rest of the page. */
@@ -394,7 +397,6 @@ class Viewer {
     const found = query && !query.error ? await filter.find(query, branch.said, asked) : null;
     if (query && !query.error && !found) return;
     [this.found, this.elsewhere] = [found, []];
-    if (query && ["read", "cost"].includes(this.view)) this.turn("history");
     if (query) this.list.element.scrollTop = 0;
     this.#rows();
     this.#mapped();
@@ -431,8 +433,8 @@ class Viewer {
 
   /** Stores the state in the address, so that the browser's Back button works. */
   #address() {
-    const parts = this.view === "travel" ? ["travel", this.step, this.selected] : this.view === "cost" || this.view === "read" ? [this.view, this.selected] : [this.selected];
-    const hash = `#${parts.filter((part) => part !== undefined).join("/")}`;
+    const parts = [...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
+    const hash = `#${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
     clearTimeout(this.lagging);
     // Browsers limit how often a page may change its address, as when a key is held down.
     this.lagging = setTimeout(() => {
@@ -440,20 +442,24 @@ class Viewer {
     }, LAGGING);
   }
 
-  /** @param {string} hash */
+  /** Shows what an address names, without storing a new one: that would end the browser's way forward, and Back would return here. @param {string} hash */
   #follow(hash) {
+    const parts = hash.slice(1).split("/").map(decodeURIComponent);
+    const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
+    if (view !== "history") parts.shift();
+    const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
+    const id = parts[0] || undefined;
+    if (view === "travel") {
+      this.travel(step);
+      if (id) this.go(id);
+    } else if (view === "history") {
+      this.view = view;
+      this.go(id);
+    } else {
+      this.selected = id;
+      this.turn(view);
+    }
     clearTimeout(this.lagging);
-    const [first = "", second, id] = decodeURIComponent(hash.slice(1)).split("/");
-    if (first === "cost" || first === "read") {
-      this.selected = second;
-      return this.turn(first);
-    }
-    if (first === "travel") {
-      this.travel(Number(second) || 0);
-      return id ? this.go(id) : undefined;
-    }
-    if (this.view !== "history" && !first) this.turn("history");
-    return this.go(first || undefined);
   }
 
   #themed() {

@@ -96,6 +96,24 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("Back goes through time travel to where it began, and what is ahead stays", async () => {
+    const { page, close } = await open(made.file);
+    const views = ["travel", "cost", "read"];
+    for (const view of views) {
+      await page.click(`[data-view=${view}][role=tab]`);
+      await page.waitForFunction((view) => location.hash.startsWith(`#${view}`), {}, view);
+    }
+    const seen = [];
+    for (const step of ["goBack", "goBack", "goBack", "goForward"]) {
+      await page[/** @type {"goBack"} */ (step)]();
+      // The address is stored a moment later, if at all.
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      seen.push(await page.$eval(".page", (element) => /** @type {HTMLElement} */ (element).dataset.view));
+    }
+    assert.deepEqual(seen, ["cost", "travel", "history", "travel"]);
+    await close();
+  });
+
   test("the filter shows only entries with the words", async () => {
     const { page, close } = await open(made.file);
     await page.keyboard.press("/");

@@ -99,6 +99,11 @@ export class Branch {
     return seenOf(this.said, this.edits);
   }
 
+  /** @param {string} id of an item, or a summary's handle */
+  has(id) {
+    return this.byId.has(id) || this.byHandle.has(id);
+  }
+
   /** @param {string} id of a summary @returns {Node | undefined} */
   node(id) {
     return this.#spans.get(id);

@@ -93,6 +93,15 @@ export class Session {
     return speaking.size ? ends.filter((end) => speaking.has(end)) : ends.slice(-1);
   }
 
+  /** A branch with this message, entry or summary. @param {string} id its name in the page @returns {string | undefined} the branch's leaf */
+  leafOf(id) {
+    let summary = [...this.summaries.values()].find(({ handle }) => handle === id);
+    let source = [...this.lines.values()].find((line) => itemOf(line, -1).id === id)?.entry.id;
+    // All that comes before the last source is on its branch too.
+    for (; summary; summary = this.summaries.get(source)) source = summary.sources.at(-1);
+    return this.leaves.get(source);
+  }
+
   /** All messages of all branches. @returns {import("./branch.js").Item[]} */
   get said() {
     this.#said ??= [...this.lines.values()].map((line) => itemOf(line, -1)).filter(({ isSaid }) => isSaid);

@@ -158,6 +158,13 @@ class Viewer {
     this.list.show(Math.max(0, this.list.rows.length - 1));
   }
 
+  /** Opens a session, and a branch that has what is named. @param {number} number @param {string} [id] */
+  #openAt(number, id = "") {
+    const session = this.#session(number);
+    if (session !== this.session) this.openSession(number);
+    if (id && !this.branch.has(id)) this.openBranch(session.leafOf(id) ?? "");
+  }
+
   /** Shows one of the views. @param {View} view */
   turn(view) {
     this.view = view;
@@ -373,9 +380,10 @@ class Viewer {
   #detailed() {
     const page = this.#page();
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
-    this.element.classList.toggle("has-detail", Boolean(node || item));
+    this.element.classList.toggle("has-detail", Boolean(this.selected));
+    const rest = () => (this.selected ? h("p", null, `There is no ${this.selected} in this page.`) : overviewDetail(page, this.title.textContent ?? "", this.about));
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
-    this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : overviewDetail(page, this.title.textContent ?? "", this.about));
+    this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
     highlight("found", this.detail, this.query);
   }
@@ -445,16 +453,19 @@ class Viewer {
   /** Shows what an address names, without storing a new one: that would end the browser's way forward, and Back would return here. @param {string} hash */
   #follow(hash) {
     const parts = hash.slice(1).split("/").map(decodeURIComponent);
+    const named = Number(this.sessions.value);
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
     const id = parts[0] || undefined;
-    if (view === "travel") {
+    const at = id ? [named, ...this.facts.keys()].find((number) => this.#session(number).leafOf(id)) : named;
+    if (at !== undefined) this.#openAt(at, id);
+    if (at === undefined || view === "history") {
+      this.view = "history";
+      this.go(id);
+    } else if (view === "travel") {
       this.travel(step);
       if (id) this.go(id);
-    } else if (view === "history") {
-      this.view = view;
-      this.go(id);
     } else {
       this.selected = id;
       this.turn(view);

@@ -6,7 +6,7 @@ import { totalsOf } from "../../viewer/costs.js";
 import { Filter, queryOf } from "../../viewer/filter.js";
 import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
-import { closeBrowser, noBrowser, open, text, texts } from "./browser.mjs";
+import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedAll } from "./exporting.mjs";
 
 after(closeBrowser);
@@ -133,6 +133,17 @@ test("the filter searches all sessions of the page, and names where", { skip: no
   assert.match(await text(page, ".detail .prose"), /^first0003x done/);
   assert.match(await text(page, "h1"), /^first0000x please/);
   await close();
+});
+
+test("an address opens another session of the page", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
+  const { id } = dataIn(file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data).find(({ entry }) => JSON.stringify(entry).includes("first0003x")).message;
+  for (const [view, where] of [["", ".detail .prose"], ["read/", ".reading .said[data-id]:nth-last-of-type(3) .markdown"], ["travel/0/", ".detail .prose"]]) {
+    const { page, close } = await open(file, { hash: `#${view}${id}` });
+    assert.match(await text(page, where), /^first0003x done/);
+    assert.match(await text(page, "h1"), /^first0000x please/);
+    await close();
+  }
 });
 
 test("a branch without messages of its own is not listed", { skip: noBrowser }, async (t) => {

@@ -178,6 +178,22 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("an address opens what other branches have, and what is nowhere is named", async () => {
+    const aside = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data).find(({ entry }) => entry.id === "aa000001");
+    const { page, close } = await open(made.file, { width: 390, hash: `#${aside.message.id}` });
+    const branch = () => page.$eval("[aria-label=Branch]", (select) => /** @type {HTMLSelectElement} */ (select).value);
+    assert.equal(await branch(), "aa000002");
+    assert.match(await text(page, ".detail .prose"), /^What if the events were in Postgres/);
+    for (const [id, words] of [[summaries.find(({ depth }) => depth === 2).handle, /depth 2/], ["m-0000000000", /^.*There is no m-0000000000 in this page\.$/]]) {
+      await page.evaluate((id) => (location.hash = `#${id}`), id);
+      await page.waitForFunction((id) => document.querySelector(".pane")?.textContent?.includes(id), {}, id);
+      assert.match(await text(page, ".pane"), words);
+      assert.equal(await page.$eval(".pane", (pane) => pane.checkVisibility()), true);
+      assert.notEqual(await branch(), "aa000002");
+    }
+    await close();
+  });
+
   test("a role, state or tool that does not exist is refused in words", async () => {
     const { page, close } = await open(made.file);
     for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /]]) {

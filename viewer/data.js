@@ -67,6 +67,8 @@ export class Session {
   constructor(number, { id, header, leaf, branches }) {
     this.id = id;
     this.header = header;
+    /** What an address in this session begins with; the first needs no name. */
+    this.address = number > 0 ? `session/${encodeURIComponent(id)}/` : "";
     for (const summary of taken("summaries", number)) this.summaries.set(summary.id, summary);
     for (const line of taken("entries", number)) {
       this.lines.set(line.entry.id, line);

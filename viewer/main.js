@@ -442,7 +442,7 @@ class Viewer {
   /** Stores the state in the address, so that the browser's Back button works. */
   #address() {
     const parts = [...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
-    const hash = `#${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
+    const hash = `#${this.branch.session.address}${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
     clearTimeout(this.lagging);
     // Browsers limit how often a page may change its address, as when a key is held down.
     this.lagging = setTimeout(() => {
@@ -453,12 +453,13 @@ class Viewer {
   /** Shows what an address names, without storing a new one: that would end the browser's way forward, and Back would return here. @param {string} hash */
   #follow(hash) {
     const parts = hash.slice(1).split("/").map(decodeURIComponent);
-    const named = Number(this.sessions.value);
+    const name = parts[0] === "session" ? parts.splice(0, 2)[1] : this.facts[0].id;
+    const named = this.facts.findIndex((facts) => facts.id === name);
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
-    const id = parts[0] || undefined;
-    const at = id ? [named, ...this.facts.keys()].find((number) => this.#session(number).leafOf(id)) : named;
+    const id = parts[0] || (named < 0 ? `session ${name}` : undefined);
+    const at = id ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).leafOf(id)) : named;
     if (at !== undefined) this.#openAt(at, id);
     if (at === undefined || view === "history") {
       this.view = "history";

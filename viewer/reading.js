@@ -139,5 +139,5 @@ export function opened(className, head, body) {
 /** @param {Page} page @returns {import("./prose.js").Lead} */
 export function leadIn({ branch, step }) {
   const view = step === undefined ? "" : `travel/${step}/`;
-  return (id) => (branch.has(id) ? `#${view}${id}` : undefined);
+  return (id) => (branch.has(id) ? `#${branch.session.address}${view}${id}` : undefined);
 }

@@ -146,6 +146,29 @@ test("an address opens another session of the page", { skip: noBrowser }, async 
   }
 });
 
+test("the address names the session, for a reload and for Back", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
+  const { page, close } = await open(file);
+  const isOpen = (/** @type {string} */ name) => page.waitForFunction((name) => document.querySelector("h1")?.textContent?.startsWith(name), {}, name);
+  await page.type("input", "first0003x");
+  await page.waitForSelector(".list ::-p-text(Nothing on this branch, 1 elsewhere)");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /^#session\/019a4f00-0000-7000-8000-000000000001\/m-/.test(location.hash));
+  await page.goBack();
+  await isOpen("second0000x");
+  await page.goForward();
+  await isOpen("first0000x");
+  assert.match(await text(page, ".detail .prose"), /^first0003x done/);
+  await page.goBack();
+  await page.select("[aria-label=Session]", "1");
+  await page.waitForFunction(() => location.hash.endsWith("/"));
+  await page.reload();
+  await isOpen("first0000x");
+  await page.evaluate(() => (location.hash = "#session/lost"));
+  await page.waitForSelector(".pane ::-p-text(There is no session lost in this page)");
+  await close();
+});
+
 test("a branch without messages of its own is not listed", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => {
     history.entry("model_change", { provider: "demo", modelId: "other" });

@@ -27,12 +27,16 @@ const VIEWS = [["history", "History"], ["read", "Read"], ["travel", "Time travel
 
 /** ms: the pause in typing before a search, and how long the address may lag behind. */
 const [TYPING, LAGGING] = [90, 250];
+/** px: below the end of any list. */
+const FAR = 1e9;
 
 class Viewer {
   /** What is shown of the session that is open. @type {Branch} */
   branch = /** @type {any} */ (undefined);
   /** @type {View} */
   view = "history";
+  /** How far the list of the history is scrolled, in px. */
+  scrolled = FAR;
   /** The id of the selection. @type {string | undefined} */
   selected;
   /** The number of compactions before the selected moment. */
@@ -154,8 +158,9 @@ class Viewer {
     this.#context();
     this.map.open(this.branch, { nodes: [], step: this.step });
     void this.#look();
+    this.element.dataset.view = "";
+    this.scrolled = FAR;
     this.turn(this.view);
-    this.list.show(Math.max(0, this.list.rows.length - 1));
   }
 
   /** Opens a session, and a branch that has what is named. @param {number} number @param {string} [id] */
@@ -168,11 +173,17 @@ class Viewer {
   /** Shows one of the views. @param {View} view */
   turn(view) {
     this.view = view;
+    const before = this.element.dataset.view;
+    if (before === "history") this.scrolled = this.list.element.scrollTop;
     this.element.dataset.view = view;
     for (const tab of this.tabs) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
     this.#context();
     this.#rows();
     this.#mapped();
+    if (before !== view) {
+      this.list.element.scrollTop = view === "travel" ? 0 : this.scrolled;
+      this.#mark();
+    }
     if (view === "cost") this.plots.show(this.branch);
     if (view === "read") {
       this.#readFrom(this.selected);

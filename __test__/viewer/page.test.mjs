@@ -114,6 +114,25 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  for (const width of [1280, 390]) test(`time travel opens at its top, and the history where it was, at ${width} pixels`, async () => {
+    const { page, close } = await open(made.file, { width });
+    const scrolled = () => page.$eval(".list", ({ scrollTop }) => scrollTop);
+    const end = await scrolled();
+    for (const place of [end, 1200]) {
+      await page.$eval(".list", (list, place) => list.scrollTo(0, place), place);
+      await page.click("[data-view=travel][role=tab]");
+      assert.equal(await scrolled(), 0);
+      assert.match(await text(page, ".list .row"), /^The block, in place of all before/);
+      await page.waitForFunction(() => location.hash === "#travel/3");
+      if (place === end) await page.click("[data-view=history][role=tab]");
+      else await page.goBack();
+      await page.waitForSelector(".page[data-view=history]");
+      assert.equal(await scrolled(), place);
+      await page.waitForFunction(() => !location.hash);
+    }
+    await close();
+  });
+
   test("the filter shows only entries with the words", async () => {
     const { page, close } = await open(made.file);
     await page.keyboard.press("/");

@@ -7,7 +7,7 @@ import { SPEAKERS, textOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 
-/** A parsed filter; `error` says what it can't mean. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[], error?: string }} Query */
+/** A parsed filter; `error` says what it can't mean, `unknown` begins a word like a key that there is not. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[], error?: string, unknown?: string }} Query */
 
 /** Work before the page may draw, in ms. */
 const SLICE_MS = 8;
@@ -29,14 +29,20 @@ export function queryOf(text) {
     if (key === "role") query.speakers.push(BY_ROLE.get(name) ?? name);
     else if (key === "tool") query.tools.push(name);
     else if (key === "is") query.states.push(name);
-    else query.words.push(new RegExp(value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i"));
+    else {
+      query.words.push(new RegExp(value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i"));
+      query.unknown ??= /^[a-z]+:(?!\/\/|:)/i.exec(word ?? "")?.[0];
+    }
   }
   const role = query.speakers.find((name) => !name || !ROLES.some((known) => known.startsWith(name)));
   const state = query.states.find((name) => !STATES.includes(name));
   if (role !== undefined) query.error = `There is no role:${role}. The roles are ${ROLES.join(", ")}.`;
   else if (state !== undefined) query.error = `There is no is:${state}. It takes ${STATES.join(", ")}.`;
-  return query.error || Object.values(query).some((list) => list.length > 0) ? query : null;
+  return query.error || [query.words, query.speakers, query.tools, query.states].some((list) => list.length > 0) ? query : null;
 }
+
+/** Whether a word is an id, or its beginning. @param {RegExp} word @param {string} id */
+export const isIdOf = ({ source }, id) => /^[ms]-[0-9a-f]{3}/.test(source) && id.startsWith(source);
 
 /** @param {Item} item @param {Query} query */
 function matches(item, { words, speakers, tools, states }) {
@@ -45,14 +51,15 @@ function matches(item, { words, speakers, tools, states }) {
   if (states.length && !states.every((name) => isIn(item, name))) return false;
   if (words.length === 0) return true;
   const text = textOf(item.line);
-  return words.every((word) => word.test(text) || word.source === item.id);
+  return words.every((word) => word.test(text) || isIdOf(word, item.id));
 }
 
-/** Names the tools there are, if a query names one that is not. @param {Query} query @param {Item[]} items all of them */
-export function checkTools(query, items) {
+/** Says what a query that found nothing asks for in vain: a tool or a key that there is not. @param {Query} query @param {Item[]} items all of them */
+export function checkNames(query, items) {
   const known = [...new Set(items.flatMap(toolsOf))].sort();
   const tool = query.tools.find((name) => !known.some((one) => one.toLowerCase().includes(name)));
   if (tool !== undefined) query.error = `There is no tool:${tool}. The tools are ${known.join(", ") || "none"}.`;
+  else if (query.unknown) query.error = `There is no filter ${query.unknown}. There are role:, tool: and is:.`;
 }
 
 /** @param {Item} item @returns {string[]} */

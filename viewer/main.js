@@ -7,7 +7,7 @@ import { Branch, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
-import { checkTools, Filter, highlight, queryOf } from "./filter.js";
+import { checkNames, Filter, highlight, isIdOf, queryOf } from "./filter.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
@@ -429,7 +429,7 @@ class Viewer {
       const title = session === this.session ? "On other branches" : (this.titles[at] ?? "");
       if (items.length) this.elsewhere.push({ number: at, title, items });
     }
-    if (!found.length && !this.elsewhere.length) checkTools(query, [...this.read.values()].flatMap(({ said }) => said));
+    if (!found.length && !this.elsewhere.length && !this.#foundSummaries().length) checkNames(query, [...this.read.values()].flatMap(({ said }) => said));
     if (this.elsewhere.length || query.error) this.#rows();
   }
 
@@ -437,7 +437,7 @@ class Viewer {
   #foundSummaries() {
     const { query, branch } = this;
     if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return [];
-    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => word.test(summary.text) || word.source === summary.handle));
+    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => word.test(summary.text) || isIdOf(word, summary.handle)));
   }
 
   #clear() {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
 import { totalsOf } from "../../viewer/costs.js";
-import { Filter, queryOf } from "../../viewer/filter.js";
+import { checkNames, Filter, queryOf } from "../../viewer/filter.js";
 import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
 import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
@@ -91,11 +91,22 @@ test("the filter parses words, phrases and restrictions", () => {
   assert.equal(queryOf("   "), null);
 });
 
-test("the filter finds a message by its whole id", async () => {
+test("the filter finds a message by its id, or the beginning of it", async () => {
   const filter = new Filter();
   const find = (/** @type {string} */ words) => filter.find(/** @type {any} */ (queryOf(words)), branchOf([user("a"), user("b")]).said, filter.begin());
   assert.deepEqual((await find("m-0000000001"))?.map(({ line }) => line.entry.id), ["e1"]);
-  assert.deepEqual(await find("m-0"), []);
+  assert.equal((await find("m-000"))?.length, 2);
+  assert.deepEqual(await find("m-00"), []);
+});
+
+test("where a filter finds nothing, an unknown key is named, but no address or quoted words", () => {
+  const why = ["foo:bar", "x File:y", "see https://example.org", "std::move", '"foo: bar"', "foo:bar tool:bash"].map((words) => {
+    const query = /** @type {import("../../viewer/filter.js").Query} */ (queryOf(words));
+    checkNames(query, []);
+    return query.error;
+  });
+  const no = (/** @type {string} */ key) => `There is no filter ${key}. There are role:, tool: and is:.`;
+  assert.deepEqual(why, [no("foo:"), no("File:"), undefined, undefined, undefined, "There is no tool:bash. The tools are none."]);
 });
 
 test("a filter with an unknown role or state says so", () => {

@@ -178,11 +178,14 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("the filter finds a summary by its id", async () => {
+  test("the filter finds a summary by its id, or the beginning of it", async () => {
     const { page, close } = await open(made.file);
     const { handle } = summaries.find(({ depth }) => depth === 2);
-    await page.type("input", handle);
-    await page.waitForSelector(`.list .row:nth-child(2)[data-id=${handle}]`);
+    for (const typed of [handle.slice(0, 6), handle]) {
+      await page.type("input", typed);
+      await page.waitForSelector(`.list .row:nth-child(2)[data-id=${handle}]`);
+      await page.keyboard.press("Escape");
+    }
     await close();
   });
 
@@ -213,9 +216,9 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("a role, state or tool that does not exist is refused in words", async () => {
+  test("a role, state, tool or key that does not exist is refused in words", async () => {
     const { page, close } = await open(made.file);
-    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /]]) {
+    for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /], ["agent:codex", /^There is no filter agent:\. There are role:, tool: and is:\.$/]]) {
       await page.type("input", String(filter));
       await page.waitForFunction(() => document.querySelector(".list .row")?.textContent?.startsWith("There is no"));
       assert.match((await texts(page, ".list .row")).join(), /** @type {RegExp} */ (why));

@@ -542,7 +542,12 @@ class Viewer {
 
   start() {
     const isOne = this.facts.length === 1;
-    this.titles = this.facts.map(({ id, header }, number) => `${((!isOne && titleIn(number)) || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`);
+    this.titles = this.facts.map(({ id, header }, number) => {
+      const title = isOne ? "" : titleIn(number);
+      // Ids of other agents' sessions begin with the agent.
+      const agent = title && id.includes(":") ? `${id.split(":")[0]}: ` : "";
+      return `${agent}${(title || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`;
+    });
     this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();
     this.openSession(0);

@@ -1,5 +1,6 @@
 /** A branch in the viewer, without a browser: what the model saw, what is hidden from it, and the filter. */
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
 import { totalsOf } from "../../viewer/costs.js";
@@ -130,6 +131,16 @@ test("the sessions of a project are in one page, and each is loaded when it is s
   assert.ok(/first0005x/.test(words) && !/second/.test(words), words);
   assert.match(await text(page, ".overview"), /6 messages on this branch/);
   assert.deepEqual(await left(), []);
+  await close();
+});
+
+test("sessions of other agents are named with their agent", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => history.user("the same"), (history) => history.user("the same")]);
+  writeFileSync(file, readFileSync(file, "utf8").replaceAll('"id":"019a4f00-0000-7000-8000-000000000001"', '"id":"claude-code:1"'));
+  const { page, close } = await open(file, { hash: "#session/claude-code:1/" });
+  const titles = await texts(page, "[aria-label=Session] option");
+  assert.deepEqual(titles.map((title) => title.split(" —")[0]), ["the same", "claude-code: the same"]);
+  assert.match(await text(page, "h1"), /^claude-code: the same/);
   await close();
 });
 

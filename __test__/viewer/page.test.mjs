@@ -130,6 +130,13 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
       assert.equal(await scrolled(), place);
       await page.waitForFunction(() => !location.hash);
     }
+    // On a narrow screen, what is selected hides the list.
+    await page.click(".list");
+    await page.waitForSelector(".detail .copy");
+    await press(page, "]", "[", "Escape");
+    assert.equal(await scrolled(), 0);
+    await press(page, "1");
+    assert.equal(await scrolled(), 1200);
     await close();
   });
 
@@ -378,7 +385,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
 
   test("in a narrow window a message replaces the list until it is closed", async () => {
     const { page, close } = await open(made.file, { width: 400 });
-    const isShown = (/** @type {string} */ selector) => page.$eval(selector, (element) => element.getClientRects().length > 0);
+    const isShown = (/** @type {string} */ selector) => page.$eval(selector, (element) => element.checkVisibility({ visibilityProperty: true }));
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
     await page.click(".list .row.c-user");
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [false, true]);

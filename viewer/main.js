@@ -158,6 +158,7 @@ class Viewer {
     this.#context();
     this.map.open(this.branch, { nodes: [], step: this.step });
     void this.#look();
+    // All views open anew: the history at its end, time travel at its top.
     this.element.dataset.view = "";
     this.scrolled = FAR;
     this.turn(this.view);
@@ -416,7 +417,7 @@ class Viewer {
     const found = query && !query.error ? await filter.find(query, branch.said, asked) : null;
     if (query && !query.error && !found) return;
     [this.found, this.elsewhere] = [found, []];
-    if (query) this.list.element.scrollTop = 0;
+    if (query) this.scrolled = this.list.element.scrollTop = 0;
     this.#rows();
     this.#mapped();
     highlight("found", this.detail, query);

@@ -314,6 +314,17 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("a filter's results on another branch begin at the first", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "e");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    await press(page, "Enter", "Enter");
+    await page.select("[aria-label=Branch]", "aa000002");
+    await page.click("[data-view=history][role=tab]");
+    assert.ok(await page.$eval(".list", (list) => list.scrollHeight > 2 * list.clientHeight && list.scrollTop === 0));
+    await close();
+  });
+
   test("private messages are shown with a mark", async () => {
     const { page, close } = await open(made.file);
     await page.type("input", "is:private");

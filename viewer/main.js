@@ -118,7 +118,6 @@ class Viewer {
     this.title.textContent = document.title = legible(name || "Session history");
     this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
     this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf))));
-    this.branches.disabled = session.branches.length < 2;
     this.openBranch(session.leaf ?? "");
   }
 
@@ -152,6 +151,9 @@ class Viewer {
     if (!this.session) return;
     this.branch = new Branch(this.session, leaf);
     this.branches.value = leaf;
+    // An address may name what is only on a branch that says nothing.
+    if (this.branches.value !== leaf) this.branches.append(h("option", { value: leaf, selected: true }, this.#nameOf(this.session, leaf)));
+    this.branches.disabled = this.branches.length < 2;
     this.step = this.branch.compactions.length;
     this.selected = undefined;
     [this.found, this.elsewhere] = [null, []];

@@ -191,7 +191,7 @@ test("the address names the session, for a reload and for Back", { skip: noBrows
   await close();
 });
 
-test("a branch without messages of its own is not listed", { skip: noBrowser }, async (t) => {
+test("a branch without messages of its own is not listed, unless an address names what is on it", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => {
     history.entry("model_change", { provider: "demo", modelId: "other" });
     const root = history.entries[0].id;
@@ -206,6 +206,10 @@ test("a branch without messages of its own is not listed", { skip: noBrowser }, 
   const { page, close } = await open(file);
   const branches = await texts(page, "[aria-label=Branch] option");
   assert.ok(branches.length === 1 && /^● and on — 5 messages/.test(branches[0]), branches.join("\n"));
+  const { entry } = dataIn(file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data).findLast(({ entry }) => entry.type === "model_change");
+  await page.evaluate((id) => (location.hash = `#e-${id}`), entry.id);
+  await page.waitForSelector(".pane ::-p-text(Entry)");
+  assert.deepEqual(await page.$eval("[aria-label=Branch]", (select) => [/** @type {HTMLSelectElement} */ (select).value, /** @type {HTMLSelectElement} */ (select).disabled]), [entry.id, false]);
   await close();
 });
 

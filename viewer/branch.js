@@ -184,6 +184,9 @@ function pathTo(session, leaf) {
   return path.reverse();
 }
 
+/** Whether a compaction is as in the session's file; the database has its summaries, but not its time, its text and what it kept. @param {Item} item */
+export const isComplete = ({ line }) => Date.parse(line.entry.timestamp) > 0;
+
 /** Whether the model sees a message, as it is or in another form. @param {Line} line @param {Map<string, any>} edits */
 export function isSeen({ entry, message }, edits) {
   return message?.kind === undefined && edits.get(entry.id) !== null;

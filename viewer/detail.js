@@ -2,7 +2,7 @@
  * The selection in full: a message with all its parts, a summary with its sources, or a block as the model saw it. Each links up to the
  * summaries that cover it, and down to what it covers.
  */
-import { hiddenBecause, seenOf } from "./branch.js";
+import { hiddenBecause, isComplete, seenOf } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
@@ -31,7 +31,7 @@ const NAMES = {
 const LISTED = 200;
 
 /** The text shown instead of a block that is in no file anymore. */
-const BLOCK_IS_GONE = "The session file is gone, and with it the block word for word; these are the summaries that it showed or was made from.";
+const BLOCK_IS_GONE = "This compaction comes from the database, as the session's file is gone or something in it was purged: its summaries are known, but not its text, or which messages it kept.";
 
 /** The text that Pi puts around a block. */
 const PI_SAYS = ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
@@ -185,15 +185,14 @@ function blockDetail(page, item) {
   const { entry } = item.line;
   const step = page.branch.compactions.indexOf(item) + 1;
   const isOurs = Boolean(entry.details?.lcm);
-  // Without the session file, the store has the summaries of a compaction, but not its text.
-  const isWhole = Date.parse(entry.timestamp) > 0;
+  const isWhole = isComplete(item);
   const frontier = page.branch.frontierAt(item);
   return h(
     "article",
     { className: "detail c-compaction" },
     h("header", null, h("h2", null, `Compaction ${step}`), facts([
       isWhole && `${day(item.time)} ${time(item.time)}`,
-      isOurs ? "by pi-lossless-context" : "Pi's own, or another extension's",
+      isOurs ? "by pi-lossless-context" : isWhole && "Pi's own, or another extension's",
       entry.tokensBefore > 0 && `${number(entry.tokensBefore)} tokens before`,
       item.tokens > 0 && `block ≈ ${count(item.tokens, "token")}`,
       entry.details?.covered > 0 && `covers ${count(entry.details.covered, "message")}`,
@@ -208,8 +207,9 @@ function blockDetail(page, item) {
 
 /** What the model saw after the block. @param {Page} page @param {number} step */
 function tail(page, step) {
-  const { kept, since } = page.branch.context(step);
-  const name = `${count(seenOf(kept, page.edits).length, "message")} kept as said, and ${number(seenOf(since, page.edits).length)} since`;
+  const { compaction, kept, since } = page.branch.context(step);
+  const isKnown = !compaction || isComplete(compaction);
+  const name = `${count(seenOf(kept, page.edits).length, "message")} ${isKnown ? "kept as said" : "before it"}, and ${number(seenOf(since, page.edits).length)} since`;
   return h("section", { className: "tail" }, h("h3", null, name), conversation(page, [...kept, ...since]).element);
 }
 

@@ -1,5 +1,5 @@
 /** The rows of the list: messages by day, what the model saw after a compaction, or the filter's results. */
-import { hiddenBecause, seenOf } from "./branch.js";
+import { hiddenBecause, isComplete, seenOf } from "./branch.js";
 import { aboutNode } from "./detail.js";
 import { count, day, h, minute, number, quiet, short } from "./dom.js";
 import { around, headline, nameOf, textOf, titleOf } from "./words.js";
@@ -46,7 +46,7 @@ export function rowsOfContext(branch, { compaction, kept, since, edits }, step) 
   return [
     { words: "The block, in place of all before", tokens: compaction.tokens },
     { item: compaction },
-    { words: before.length ? `${count(before.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(before) },
+    { words: before.length ? `${count(before.length, "message")} ${isComplete(compaction) ? "kept as said" : "before it, kept or not"}` : "No message was kept as it was said", tokens: tokens(before) },
     ...kept.map((item) => ({ item })),
     { words: `${count(after.length, "message")} said since, ${next}`, tokens: tokens(after) },
     ...since.map((item) => ({ item })),

@@ -1,12 +1,15 @@
 /** A branch in the viewer, without a browser: what the model saw, what is hidden from it, and the filter. */
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
 import { totalsOf } from "../../viewer/costs.js";
 import { checkNames, Filter, queryOf } from "../../viewer/filter.js";
 import { rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
+import { ask } from "../support/cli.mjs";
+import { aProject } from "../support/project.mjs";
 import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedAll } from "./exporting.mjs";
 
@@ -238,5 +241,24 @@ test("Markdown is rendered for reading, and a text of any form is shown in full"
     "P the end",
   ]);
   assert.match((await texts(page, ".reading .markdown"))[2], /unclosed/);
+  await close();
+});
+
+test("a compaction of which only the database is left does not claim what was kept, or who made it", { skip: noBrowser }, async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.talk(3);
+  const kept = history.entries[2].id;
+  history.entry("compaction", { summary: "the block", firstKeptEntryId: kept, tokensBefore: 100 });
+  history.talk(1);
+  const session = history.write(project.sessionDir);
+  await ask(project, "import", session);
+  rmSync(session);
+  await ask(project, "export", "--html", "page.html");
+  const { page, close } = await open(path.join(project.cwd, "page.html"), { hash: "#travel/1" });
+  assert.ok((await texts(page, ".list .row")).some((row) => row.includes("6 messages before it, kept or not")));
+  const detail = await text(page, ".detail");
+  assert.match(detail, /comes from the database, as the session's file is gone or something in it was purged/);
+  assert.doesNotMatch(detail, /kept as said|another extension/);
   await close();
 });

@@ -274,6 +274,9 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     }
     terminal.type("\u000c");
     await terminal.waitFor((screen) => screen.includes("9 found"), "all");
+    terminal.type(" role:user");
+    await terminal.waitFor((screen) => screen.includes("9 found; role:user is searched for as words: the keys below filter"), "that this is no filter");
+    terminal.type("\u007f".repeat(" role:user".length));
     terminal.type(" walrus0000x");
     await terminal.waitFor((screen) => /^> \S+ \S+ user \* +walrus0000x[^]*^session 019a5f00-0000-7000-8000-000000000009: walrus0000x/m.test(screen), "the other session");
     terminal.type("\u0013");

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
-use crate::commands::search::MORE_HITS;
+use crate::commands::search::more_hits;
 use crate::commands::sync::Syncer;
 use crate::commands::{CommandContext, CommandRequest, Doing, Style, json_text};
 use crate::mcp::{self, Histories};
@@ -151,7 +151,8 @@ impl Cli {
             () if is_grep && code != FOUND => (String::new(), in_a_shell(&words)),
             // A pipe gets only hits, so stderr says if these are not all.
             () if is_grep && !manner.is_terminal && answer.answer["isCut"] == true => {
-                (manner.shown(words), MORE_HITS.into())
+                let more = answer.answer["more"].as_u64().and_then(|more| usize::try_from(more).ok());
+                (manner.shown(words), more_hits(more, false))
             }
             () => (manner.shown(words), String::new()),
         };

@@ -9,7 +9,8 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{
-    bounds, contradictions, counted, in_marks, marked, named, only_similar, totals_as_data, unquoted, widened,
+    as_words, bounds, contradictions, counted, in_marks, marked, named, only_similar, totals_as_data,
+    unfiltered, unquoted, widened,
 };
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
@@ -73,8 +74,6 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 pub(crate) const LIMIT: &str = "--limit";
-/// What follows when not all hits are shown.
-pub(crate) const MORE_HITS: &str = "There are more: raise --limit, or narrow the search.";
 pub(crate) const ROLE: &str = "--role";
 pub(crate) const TOOL: &str = "--tool";
 pub(crate) const FILE: &str = "--file";
@@ -189,11 +188,12 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, other_sessions, missing, lacking) = loop {
+    let (searched, other_sessions, missing, lacking, more) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
         let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, .. } =
             grep(view, scope, &mut question, cancel)?;
         let is_over = page.is_empty();
+        let more = next.as_ref().and_then(|next| next.more);
         question.cursor = next.map(|next| next.cursor);
         for hit in page {
             let named = hit.session.as_ref().map(|named| named.conversation);
@@ -204,20 +204,26 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, other_sessions, missing, unknown);
+            break (searched, other_sessions, missing, unknown, more);
         }
     };
     let similar = only_similar(&question, &lacking);
     let others =
         if similar.is_empty() { String::new() } else { in_others(&question, other_sessions, manner) };
-    let above = widened(&question).to_owned() + &similar + &others;
+    let unfiltered = unfiltered(&question, "--");
+    let above = [widened(&question), &similar, &others, &unfiltered].concat();
     let is_cut = question.cursor.is_some();
+    let more_hits =
+        if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
     let text = match lines.is_empty() {
-        true => nothing(&question, searched, &missing, other_sessions, manner),
-        false if above.is_empty() => lines.join("\n") + &hint(is_cut, limit, manner),
-        false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(is_cut, limit, manner)),
+        true => {
+            let nothing = nothing(&question, searched, &missing, other_sessions, manner);
+            format!("{nothing} {unfiltered}").trim_end().to_owned()
+        }
+        false if above.is_empty() => lines.join("\n") + &hint(&more_hits, manner),
+        false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(&more_hits, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "more": more, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking, "asWords": as_words(&question)});
     Ok(Answer::new(text, json))
 }
 
@@ -318,14 +324,19 @@ fn in_others(question: &Question, other_sessions: usize, manner: Style) -> Strin
 }
 
 /// What to do next, after hits.
-fn hint(is_cut: bool, limit: usize, manner: Style) -> String {
-    let (show, more) = match (manner.is_shell, manner.is_terminal) {
+fn hint(more_hits: &str, manner: Style) -> String {
+    let show = match (manner.is_shell, manner.is_terminal) {
         // Scripts get only hits.
         (true, false) => return String::new(),
-        (true, true) => ("pi-lcm", MORE_HITS),
-        (false, _) if limit >= MOST_RESULTS => ("/lcm", MORE_HITS),
-        (false, _) => ("/lcm", "There are more: add --more, or narrow the search."),
+        (true, true) => "pi-lcm",
+        (false, _) => "/lcm",
     };
-    let more = if is_cut { [" ", more].concat() } else { String::new() };
-    format!("\n\nTo read one in full: {show} show ID.{more}")
+    format!("\n\nTo read one in full: {show} show ID. {more_hits}").trim_end().to_owned()
+}
+
+/// That not all hits are shown. `more` says how many are not, if that is known.
+pub(crate) fn more_hits(more: Option<usize>, is_short: bool) -> String {
+    let more = more.map_or_else(|| "There are more".to_owned(), |more| format!("{} more", grouped(more)));
+    let way = if is_short { "add --more" } else { "raise --limit" };
+    format!("{more}: {way}, or narrow the search.")
 }

@@ -114,6 +114,40 @@ async fn contradictory_arguments_name_the_one_to_leave_out() {
 }
 
 #[tokio::test]
+async fn what_looks_like_a_filter_in_a_query_is_said_to_be_words() {
+    let asking = Asking::about(&Session::new().user("a walrus, by this user").user("and now?")).await;
+    let advice =
+        |word: &str, filter: &str| format!("`{word}` is searched for as words; to filter, pass {filter}.");
+    for query in ["walrus role:user", "nowhere Role:user"] {
+        let word = query.split_once(' ').unwrap().1;
+        let (tool, command) = (advice(word, r#""role":"user""#), advice(word, "--role user"));
+        for arguments in [json!({"query": query}), json!({"query": query, "count": "role"})] {
+            let answer = asking.grep(arguments.clone()).await;
+            assert!(answer.contains(&tool), "{arguments}: {answer}");
+            let blocks = asking.blocks("lcm_grep", arguments).await.unwrap();
+            let is_noted = |block: &Block| matches!(block, Block::Data(data) if data["note"].as_str().unwrap().contains(&tool));
+            assert!(blocks.iter().any(is_noted), "{blocks:?}");
+        }
+        for line in ["", " --count role", " --branch"] {
+            let answer = asking.command(&format!("search {query}{line}")).await;
+            assert!(answer.contains(&command), "{line}: {answer}");
+        }
+        assert_eq!(asking.json(&format!("search {query}")).await["asWords"], json!([word]));
+    }
+    for query in ["walrus file:src/a.rs", "walrus path:src/a.rs"] {
+        let word = query.split_once(' ').unwrap().1;
+        assert!(asking.grep(json!({"query": query})).await.contains(&advice(word, r#""path":"src/a.rs""#)));
+        assert!(asking.command(&format!("search {query}")).await.contains(&advice(word, "--file src/a.rs")));
+    }
+    for query in
+        ["\"walrus role:user\"", "walrus std::path", "file://walrus", "walrus tool:", "walrus is:open"]
+    {
+        assert!(!asking.grep(json!({"query": query})).await.contains("as words"), "{query}");
+    }
+    assert!(!asking.grep(json!({"query": "role:user", "mode": "regex"})).await.contains("as words"));
+}
+
+#[tokio::test]
 async fn any_argument_gets_a_short_answer_and_leaves_the_store_unchanged() {
     let asking = asked().await;
     let id = asking.message(0).await;

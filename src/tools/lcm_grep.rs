@@ -231,7 +231,8 @@ fn data(question: &Question, findings: &SearchResults, note: &str) -> Value {
     let is_noted = findings.hits.is_empty()
         || findings.stopped_at.is_some()
         || !findings.unknown.is_empty()
-        || question.is_widened;
+        || question.is_widened
+        || !as_words(question).is_empty();
     given(json!({
         "hits": findings.hits.iter().map(hit).collect::<Vec<_>>(),
         "cursor": findings.next.as_ref().map(|next| &next.cursor),
@@ -329,7 +330,7 @@ pub fn counted(
             }
         );
     }
-    out
+    format!("{out} {}", unfiltered(question, dashes)).trim_end().to_owned()
 }
 
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
@@ -340,6 +341,7 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
     } else {
         closing += &not_searched(findings);
     }
+    closing += &unfiltered(question, "");
     let _ = write!(closing, "To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
@@ -367,9 +369,9 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");
     }
     if question.branches == Branches::Current {
-        return format!("{out} {NOT_SEARCHED}");
+        return format!("{out} {}{NOT_SEARCHED}", unfiltered(question, ""));
     }
-    format!("{out} {}", not_searched(findings)).trim_end().to_owned()
+    format!("{out} {}{}", unfiltered(question, ""), not_searched(findings)).trim_end().to_owned()
 }
 
 /// How to search the other sessions, which were not.
@@ -417,6 +419,33 @@ pub fn only_similar(question: &Question, unknown: &[String]) -> String {
             words.join(" or ")
         ),
     }
+}
+
+/// What a query says as if it had filters of its own, as the viewer's has. Quoted, it is a phrase.
+pub fn as_words(question: &Question) -> Vec<&str> {
+    let filters = ["role", "tool", "agent", "session", "file", "path", "after", "before"];
+    let outside = question.query.split('"').step_by(2).flat_map(str::split_whitespace);
+    let is_filter = |(key, value): (&str, &str)| {
+        let key = key.to_ascii_lowercase();
+        filters.contains(&&*key) && !value.is_empty() && !value.starts_with([':', '/'])
+    };
+    let is_taken = |word: &&str| question.mode == Mode::Text && word.split_once(':').is_some_and(is_filter);
+    outside.filter(is_taken).collect()
+}
+
+/// That these are searched for as words, and what filters. `dashes` begin the names of options.
+pub fn unfiltered(question: &Question, dashes: &str) -> String {
+    let Some(word) = as_words(question).into_iter().next() else { return String::new() };
+    let (key, value) = word.split_once(':').unwrap_or_default();
+    let word = text::one_line(word, 60);
+    let (key, value) = (key.to_ascii_lowercase(), text::one_line(value, 40));
+    let filter = match (dashes, key.as_str()) {
+        ("", "file") => format!("\"path\":\"{value}\""),
+        ("", key) => format!("\"{key}\":\"{value}\""),
+        (dashes, "path") => format!("{dashes}file {value}"),
+        (dashes, key) => format!("{dashes}{key} {value}"),
+    };
+    format!("`{word}` is searched for as words; to filter, pass {filter}. ")
 }
 
 /// Which quoted phrases occur nowhere.

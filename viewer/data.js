@@ -95,6 +95,14 @@ export class Session {
     return speaking.size ? ends.filter((end) => speaking.has(end)) : ends.slice(-1);
   }
 
+  /** The message, entry or summary with this name in the page, or the only one whose name begins so. @param {string} beginning @returns {string | undefined} its whole name */
+  idOf(beginning) {
+    const ids = [...[...this.summaries.values()].map(({ handle }) => handle), ...[...this.lines.values()].map((line) => itemOf(line, -1).id)];
+    if (ids.includes(beginning)) return beginning;
+    const begun = /^[ms]-[0-9a-f]{3}/.test(beginning) ? ids.filter((id) => id.startsWith(beginning)) : [];
+    return begun.length === 1 ? begun[0] : undefined;
+  }
+
   /** A branch with this message, entry or summary. @param {string} id its name in the page @returns {string | undefined} the branch's leaf */
   leafOf(id) {
     let summary = [...this.summaries.values()].find(({ handle }) => handle === id);

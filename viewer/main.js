@@ -27,6 +27,8 @@ const VIEWS = [["history", "History"], ["read", "Read"], ["travel", "Time travel
 
 /** ms: the pause in typing before a search, and how long the address may lag behind. */
 const [TYPING, LAGGING] = [90, 250];
+/** What an address names to show what is known of the session. */
+const ABOUT = "about";
 /** px: below the end of any list. */
 const FAR = 1e9;
 
@@ -87,11 +89,7 @@ class Viewer {
     this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
     this.themeButton = h("button", { type: "button", className: "icon", onclick: switchTheme });
     const search = h("div", { className: "search" }, this.input, this.hits);
-    const about = () => {
-      this.go(undefined);
-      this.element.classList.add("has-detail");
-    };
-    const aboutButton = h("button", { type: "button", className: "icon about", title: "About this session", "aria-label": "About this session", onclick: about }, "i");
+    const aboutButton = h("button", { type: "button", className: "icon about", title: "About this session", "aria-label": "About this session", onclick: () => this.go(ABOUT) }, "i");
     const helpButton = h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: this.#listen() }, "?");
     this.element = h(
       "div",
@@ -140,7 +138,7 @@ class Viewer {
       if (edit && !edits.has(edit.target)) edits.set(edit.target, edit.replacement);
       if (!line.message || line.message.kind === "system") continue;
       if (isSeen(line, edits)) seen++;
-      if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
+      if (!words && line.entry.message?.role === "user") words = short(headline(line));
       when ||= date(Date.parse(line.entry.timestamp));
     }
     return `${leaf === session.leaf ? "● " : ""}${words || "Before any request"} — ${count(seen, "message")}, ${when}`;
@@ -218,7 +216,7 @@ class Viewer {
     this.selected = id;
     const isListed = !id || this.#placeOf(id) >= 0;
     if (!isListed && this.found && id?.startsWith("m-")) this.#clear();
-    if (this.view === "cost" || this.view === "read" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
+    if (this.view === "cost" || this.view === "read" || (this.view === "travel" && id && id !== ABOUT && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
     if (this.element.dataset.view !== this.view) this.turn(this.view);
     this.#mark();
     this.#detailed();
@@ -395,7 +393,7 @@ class Viewer {
     const page = this.#page();
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     this.element.classList.toggle("has-detail", Boolean(this.selected));
-    const rest = () => (this.selected ? h("p", null, `There is no ${this.selected} in this page.`) : overviewDetail(page, this.title.textContent ?? "", this.about));
+    const rest = () => (this.selected && this.selected !== ABOUT ? h("p", null, `There is no ${this.selected} in this page.`) : overviewDetail(page, this.title.textContent ?? "", this.about));
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
@@ -453,10 +451,15 @@ class Viewer {
     this.#mapped();
   }
 
+  /** The address of what is shown. */
+  get #hash() {
+    const parts = [...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
+    return `#${this.branch.session.address}${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
+  }
+
   /** Stores the state in the address, so that the browser's Back button works. */
   #address() {
-    const parts = [...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
-    const hash = `#${this.branch.session.address}${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
+    const hash = this.#hash;
     clearTimeout(this.lagging);
     // Browsers limit how often a page may change its address, as when a key is held down.
     this.lagging = setTimeout(() => {
@@ -464,28 +467,32 @@ class Viewer {
     }, LAGGING);
   }
 
-  /** Shows what an address names, without storing a new one: that would end the browser's way forward, and Back would return here. @param {string} hash */
+  /** Shows what an address names, without storing another: that would end the browser's way forward, and Back would return here. @param {string} hash */
   #follow(hash) {
-    const parts = hash.slice(1).split("/").map(decodeURIComponent);
+    const parts = hash.slice(1).split("/").map(decoded);
     const name = parts[0] === "session" ? parts.splice(0, 2)[1] : this.facts[0].id;
     const named = this.facts.findIndex((facts) => facts.id === name);
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
     const id = parts[0] || (named < 0 ? `session ${name}` : undefined);
-    const at = id ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).leafOf(id)) : named;
-    if (at !== undefined) this.#openAt(at, id);
+    const isListed = id && id !== ABOUT;
+    const at = isListed ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).idOf(id)) : named;
+    const whole = (isListed && at !== undefined && this.#session(at).idOf(id)) || id;
+    if (at !== undefined) this.#openAt(at, isListed ? whole : undefined);
     if (at === undefined || view === "history") {
       this.view = "history";
-      this.go(id);
+      this.go(whole);
     } else if (view === "travel") {
       this.travel(step);
-      if (id) this.go(id);
+      if (whole) this.go(whole);
     } else {
-      this.selected = id;
+      this.selected = whole;
       this.turn(view);
     }
     clearTimeout(this.lagging);
+    // What was not there is not in the address either: a compaction's number, the rest of an id.
+    if (this.#hash !== (hash || "#")) history.replaceState(null, "", this.#hash);
   }
 
   #themed() {
@@ -549,7 +556,7 @@ class Viewer {
       const title = isOne ? "" : titleIn(number);
       // Ids of other agents' sessions begin with the agent.
       const agent = title && id.includes(":") ? `${id.split(":")[0]}: ` : "";
-      return `${agent}${(title || id).slice(0, 60)} — ${day(Date.parse(header.timestamp))}`;
+      return `${agent}${short(title || id)} — ${day(Date.parse(header.timestamp))}`;
     });
     this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();
@@ -557,6 +564,18 @@ class Viewer {
     if (location.hash.length > 1) this.#follow(location.hash);
   }
 }
+
+/** A part of an address; as it stands, if it is malformed. @param {string} part */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** @param {string} title */
+const short = (title) => (title.length > 60 ? `${title.slice(0, 59)}…` : title);
 
 /** Shows the page, or why it can't. */
 function start() {

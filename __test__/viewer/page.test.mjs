@@ -223,6 +223,36 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("an address that is short, malformed or past the end leads where it can, and says where that is", async () => {
+    const { handle } = summaries.find(({ depth }) => depth === 2);
+    for (const [hash, shown, corrected] of [
+      [`#${handle.slice(0, 7)}`, /depth 2/, `#${handle}`],
+      ["#travel/99", /compaction/i, /^#travel\/3/],
+      ["#100%", /There is no 100% in this page\./, "#100%25"],
+    ]) {
+      const { page, close } = await open(made.file, { hash: String(hash) });
+      assert.match(await text(page, ".pane"), /** @type {RegExp} */ (shown));
+      const address = await page.evaluate(() => location.hash);
+      if (typeof corrected === "string") assert.equal(address, corrected);
+      else assert.match(address, /** @type {RegExp} */ (corrected));
+      await close();
+    }
+  });
+
+  test("what is known of the session has an address, so that Back returns to the list at 390 pixels", async () => {
+    const { page, close } = await open(made.file, { width: 390 });
+    await page.click("[aria-label='About this session']");
+    await page.waitForFunction(() => location.hash === "#about");
+    assert.match(await text(page, ".pane"), /This page holds the whole session/);
+    await page.goBack();
+    await page.waitForFunction(() => !document.querySelector(".pane")?.checkVisibility());
+    await page.goForward();
+    await page.waitForFunction(() => document.querySelector(".pane")?.checkVisibility());
+    await page.reload();
+    assert.match(await text(page, ".pane"), /This page holds the whole session/);
+    await close();
+  });
+
   test("a role, state, tool or key that does not exist is refused in words", async () => {
     const { page, close } = await open(made.file);
     for (const [filter, why] of [["role:usr event", /^There is no role:usr\. The roles are user, assistant, tool, /], ["is:broken", /^There is no is:broken\. It takes failed, /], ["tool:nonsense", /^There is no tool:nonsense\. The tools are bash, edit, /], ["agent:codex", /^There is no filter agent:\. There are role:, tool: and is:\.$/]]) {

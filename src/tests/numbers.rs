@@ -113,6 +113,11 @@ impl Numbers<'_> {
         let session = self.ask(&format!("export --jsonl --force {}", out("out.jsonl"))).await;
         self.add("messages of the session", "export --jsonl", &session["messages"]);
 
+        let all = self
+            .ask(&format!("export --jsonl --all --force {}", out(&format!("all-{}", self.shown.len()))))
+            .await;
+        self.add("sessions", "export --all", &json!(all["files"].as_array().unwrap().len()));
+
         let described = self.tool("lcm_describe", json!({})).await;
         let [Block::Text(described)] = described.as_slice() else { panic!() };
         self.add("messages of the session", "lcm_describe", &json!(Self::after(described, "This session:")));
@@ -193,6 +198,15 @@ async fn what_two_commands_show_is_equal() {
     let shown = check("a purge", &scope).await;
     assert_eq!(shown["messages of the project"]["stats"], 10 + 16 - 1);
     check("a purge, in the fork", &forked).await;
+
+    let other = Session::new().user("Who painted it?").assistant("Nobody.");
+    machine.write("2026-11-22_three.jsonl", "three", &other.entries);
+    machine.run("").await;
+    assert_eq!(check("a third session", &scope).await["sessions"]["stats"], 6);
+    let line = "purge three --yes --json";
+    let purged = ask_in(&machine.home, folder, &scope, None, line).await.unwrap().answer;
+    assert_eq!(purged["messages"], 2, "{purged}");
+    assert_eq!(check("a purge of a session", &scope).await["sessions"]["stats"], 5);
 }
 
 /// A summary that goes on after the fork is no summary of the fork.

@@ -251,6 +251,7 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
             row
         }
     };
+    let was_left = batch.messages().is_left(row)?;
     // An entry that shows something else here is sent too.
     let mut differing = HashSet::new();
     for (id, digest) in entries.messages() {
@@ -280,7 +281,9 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
         }
     }
     batch.synced().add(rows)?;
-    Ok(Added { messages, summaries, is_new_session: known.is_none(), lacks })
+    // One of which everything is purged is counted nowhere.
+    let is_new_session = !was_left && batch.messages().is_left(row)?;
+    Ok(Added { messages, summaries, is_new_session, lacks })
 }
 
 /// Removes what was purged elsewhere, and adds the summaries whose messages are here.

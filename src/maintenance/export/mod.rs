@@ -99,10 +99,15 @@ impl Exported {
     }
 }
 
-/// This session, or all of them; at least one. Each began with its first message: a rebuild renews when the store first saw it.
+/// This session, or all of which anything is left; at least one. Each began with its first message: a rebuild renews when the store first saw it.
 fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
-    let mut sessions = view.messages().sessions(only)?;
+    let mut sessions = Vec::new();
+    for session in view.messages().sessions(only)? {
+        if only.is_some() || view.messages().is_left(session.id)? {
+            sessions.push(session);
+        }
+    }
     for session in &mut sessions {
         let first = view.messages().session_facts(session.id).map_or(0, |facts| facts.from_time);
         session.started_at = if first > 0 { first } else { session.started_at };

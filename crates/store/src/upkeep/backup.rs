@@ -113,8 +113,9 @@ impl Upkeep<'_> {
         if here != there {
             return Err(format!("it has {there:?} of {here:?} rows").into());
         }
-        let [sessions, _, _, summaries, _] = there;
-        let messages = Messages::new(&copy).project_messages()?;
+        let [_, _, _, summaries, _] = there;
+        let stored = Messages::new(&copy);
+        let (messages, sessions) = (stored.project_messages()?, stored.conversations()?);
         Ok(BackupFacts { bytes: path.metadata()?.len(), messages, sessions, summaries })
     }
 

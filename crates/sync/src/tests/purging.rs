@@ -77,6 +77,21 @@ fn what_is_purged_on_one_machine_is_gone_everywhere() {
     });
 }
 
+#[test]
+fn a_session_that_comes_purged_is_not_counted() {
+    run(async {
+        let (target, [ann, bob, eve]) = machines();
+        ann.chat("one", &["the fox"]).await;
+        // As in a session of its own, not in a fork.
+        ann.say("two", "f1", None, "the owl").await;
+        each_syncs(target.path(), &[&ann, &bob]).await;
+        purge_session(&ann, "two").await;
+        ann.sync(target.path()).await;
+        let report = eve.sync(target.path()).await;
+        assert_eq!((report.received.messages, report.received.sessions), (1, 1));
+    });
+}
+
 /// Syncs until nothing changes any more, and asserts that all machines have the same and none has the secret.
 pub(super) async fn assert_gone(target: &Path, machines: &[&Machine]) {
     for machine in machines.iter().chain(machines).chain(machines) {

@@ -8,7 +8,7 @@ use crate::maintenance::export::{Exporter, Format};
 use lcm_ingest::foreign::agent;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::AGENTS;
-use lcm_model::text::{count, megabytes};
+use lcm_model::text::{count, grouped, megabytes};
 
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";
@@ -78,7 +78,11 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     };
     let path = Path::new(&asked.home.cwd).join(path);
     let made = exporter.export(format, path).await?;
-    let (messages, size) = (count(made.messages, "message"), megabytes(made.bytes));
+    let private = match made.private {
+        0 => String::new(),
+        private => format!(" (and {} kept from the model)", grouped(private)),
+    };
+    let (messages, size) = (count(made.messages, "message") + &private, megabytes(made.bytes));
     let mut text = match made.files.as_slice() {
         [file] => format!("{messages} written to {}, {size}", file.display()),
         files => {

@@ -107,9 +107,8 @@ impl Numbers<'_> {
 
         let out = |name: &str| self.machine.at(name).display().to_string();
         let markdown = self.ask(&format!("export --force {}", out("out.md"))).await;
-        // It also writes what is kept from the model.
-        let said = markdown["messages"].as_u64().unwrap() - 1;
-        self.add("messages of the branch", "export", &json!(said));
+        self.add("messages of the branch", "export", &markdown["messages"]);
+        assert_eq!(markdown["private"], 1);
         let session = self.ask(&format!("export --jsonl --force {}", out("out.jsonl"))).await;
         self.add("messages of the session", "export --jsonl", &session["messages"]);
 

@@ -64,6 +64,8 @@ pub struct Exported {
     pub format: &'static str,
     pub files: Vec<PathBuf>,
     pub messages: usize,
+    /// How many more a branch's Markdown has, which are kept from the model.
+    pub private: usize,
     pub bytes: u64,
     /// How many of the session files are of other agents: an import reads them, but Pi does not open them.
     pub only_for_import: usize,
@@ -273,6 +275,7 @@ fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exporte
     let branch = of.scope.leaf.as_deref().map(|leaf| view.messages().branch(session.id, leaf)).transpose()?;
     let (cwd, time) = (&of.home.cwd, zoned_minute(now()));
     output.push(&format!("# Session {}\n\n{cwd}, exported {time}\n", session.session_id))?;
+    let mut written = Exported { format: "md", ..Exported::default() };
     let mut messages = 0;
     for entry in branch.unwrap_or_default() {
         go_on(&of.cancel)?;
@@ -287,11 +290,11 @@ fn write_branch(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exporte
             continue;
         }
         messages += 1;
+        written.private += usize::from(kind == MessageKind::Private);
         let heading = heading(&message, messages, stored.timestamp, &stored.lineage.message_handle());
         output.push(&format!("\n## {heading}\n\n{}", body(&message)))?;
     }
-    let mut written = Exported { format: "md", ..Exported::default() };
-    written.add(of, output, messages)?;
+    written.add(of, output, messages - written.private)?;
     Ok(written)
 }
 

@@ -112,6 +112,16 @@ test("several sessions", async (t) => {
       assert.deepEqual(project.inStore((store) => store.entriesUnder(fork.id, ids)), fork.compactedBy());
     });
 
+    await t.test("the list tells forks from the session that they begin as", async () => {
+      const from = pi.ui("notify").length;
+      await pi.prompt("/lcm sessions");
+      await pi.waitFor(() => pi.ui("notify").length > from);
+      const list = pi.ui("notify").slice(from)[0].message;
+      assert.equal(list.match(/\n {4}\(this one\) \(a fork\) \S/g)?.length, 1, list);
+      assert.equal(list.match(/\(a fork\)/g)?.length, 2, list);
+      assert.match(list, new RegExp(`^${parent.id} .*\\n {4}parent0000x`, "m"));
+    });
+
     await t.test("the shared messages are stored once", () => {
       // Only two prompts and their answers are new.
       assert.equal(said(), before + 4);

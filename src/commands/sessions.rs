@@ -9,7 +9,7 @@ use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::{count, local_minute, local_span, one_line, timestamp};
 use lcm_recall::SessionName;
-use lcm_store::{SessionFacts, View};
+use lcm_store::{SessionFacts, StoredSession, View};
 
 pub(crate) const COMMAND: Command = Command {
     name: "sessions",
@@ -30,6 +30,8 @@ const ID: usize = 120;
 pub(super) struct SessionLine {
     id: String,
     file: Option<String>,
+    /// The file of the session it was forked from.
+    parent: Option<String>,
     messages: usize,
     from: String,
     to: String,
@@ -72,12 +74,13 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 pub(super) fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<SessionLine> {
     let SessionFacts { session_id, messages, from_time, to_time, first_request } =
         view.messages().session_facts(id)?;
-    let file = view.messages().sessions(Some(id))?.into_iter().find_map(|session| session.file);
+    let StoredSession { file, parent, .. } = view.messages().sessions(Some(id))?.pop().unwrap_or_default();
     let request = first_request.map(|request| view.messages().parsed(request)).transpose()?;
     let about = request.map(|mut request| request.take_searchable()).unwrap_or_default();
     Ok(SessionLine {
         id: session_id,
         file,
+        parent,
         messages,
         from: timestamp(from_time),
         to: timestamp(to_time),
@@ -93,12 +96,14 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, SessionLine { span, messages, about, machine, current, .. }) in ids.iter().zip(sessions) {
+    for (id, SessionLine { span, messages, about, machine, parent, current, .. }) in ids.iter().zip(sessions) {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
         let line = cut(format!("{id:width$}  {}, {span}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         let open = if *current && !manner.is_shell { "(this one) " } else { "" };
-        out += &format!("{line}\n{}\n", cut(format!("    {open}{on}{about}")));
+        // It begins as its origin does.
+        let fork = if parent.is_some() { "(a fork) " } else { "" };
+        out += &format!("{line}\n{}\n", cut(format!("    {open}{fork}{on}{about}")));
     }
     out + &count(sessions.len(), "session")
 }

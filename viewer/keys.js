@@ -33,7 +33,7 @@ export function listen(table) {
     h("h3", null, "On the map"),
     h("ul", null, ...MOUSE.map(([what, help]) => h("li", null, h("span", null, what), help))),
     h("h3", null, "In the filter"),
-    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " is an exact phrase; ", ...NARROWING.flatMap((word) => [h("code", null, word), " "])),
+    h("p", null, "All words must occur as typed, in upper or lower case, also inside longer words; ", h("code", null, '"two words"'), " is an exact phrase; ", ...NARROWING.flatMap((word) => [h("code", null, word), " "])),
   );
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.body.append(dialog);

@@ -11,6 +11,8 @@ import { cancellable, unlessAborted, unwrap } from "./pi.js";
 
 /** Lines of an answer that are shown by default. */
 const PREVIEW = 3;
+/** The most characters before the match in a preview. */
+const LEAD = 24;
 /** The beginning of a hit. */
 const HIT = /^[ms]-[0-9a-f]{10}\b/gm;
 
@@ -93,12 +95,22 @@ function callLine(spec, args, theme, width) {
 function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme, width) {
   if (isPartial) return [theme.fg("muted", fit("…", width))];
   const text = content.map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.mimeType ?? block.type}]`)).join("\n").trimEnd();
-  // A preview needs no headings with summaries.
-  const lines = text.split("\n").filter((line) => expanded || (line.trim() && !/^In s-[0-9a-f]+:$/.test(line)));
+  // A preview needs no headings about summaries, and not how the model goes on.
+  const lines = text.split("\n").filter((line) => expanded || (line.trim() && !/^(In s-[0-9a-f]+:|Not summarized:|To read one in full: .*)$/.test(line)));
   if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
   const hits = name === "lcm_grep" ? detailsOf(content).hits : 0;
-  const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));
+  const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", glimpse(line, width)));
   const more = lines.length - shown.length;
   const counts = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);
   return counts.length > 0 ? [...shown, theme.fg("muted", fit(counts.join(", "), width))] : shown;
+}
+
+/** A line that is cut to the width, with its first match in sight. @param {string} line @param {number} width */
+function glimpse(line, width) {
+  const [match, end] = [line.indexOf("«"), line.indexOf("»") + 1];
+  const head = line.slice(0, line.indexOf(": ") + 2);
+  if (match < head.length || columns(line.slice(0, end)) < width) return fit(line, width);
+  const room = width - columns(head) - columns(line.slice(match, end)) - 2;
+  const word = line.indexOf(" ", match - Math.min(LEAD, Math.max(1, room))) + 1;
+  return fit(`${head}…${line.slice(Math.min(word || match, match))}`, width);
 }

@@ -23,14 +23,15 @@ for (const host of hostsFor()) {
     const project = await aProject(t, { host });
     const history = project.history();
     history.user(`where is the invoice? ${`${WIDE} `.repeat(200)}`);
+    history.user(`${"a message is long before it says what is found ".repeat(3)}wolverine ${"and after it ".repeat(20)}`);
     history.talk(8);
     const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: WIDTHS[0].cols, rows: 40 });
-    await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
+    await terminal.waitFor((screen) => screen.includes("LCM: 18 msgs"), "the footer");
 
     await t.test("a tool call is a line with a preview, and opens", async () => {
       project.script.turns = [
         { toolCalls: [{ name: "lcm_grep", arguments: { query: `invoice ${WIDE}`, limit: 10 } }] },
-        { toolCalls: [{ name: "lcm_describe", arguments: {} }] },
+        { toolCalls: [{ name: "lcm_grep", arguments: { query: "wolverine" } }] },
         { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: "m-0000000000" } }] },
       ];
       await terminal.send("go");
@@ -39,6 +40,7 @@ for (const host of hostsFor()) {
       assert.match(everything, /Search history {2}"invoice 請求/);
       assert.match(everything, /\d+ hits?, \d+ more lines?/);
       assert.match(everything, /Expand history {2}m-0000000000/);
+      assert.match(everything, /"wolverine"[^]*^ *m-[0-9a-f]{10} · user · #2 · [^:]+: …(\S+ )*«wolverine»/m, "the match, at the width of a line");
       assert.doesNotMatch(everything, /To read one in full/);
     });
 

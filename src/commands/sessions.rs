@@ -96,7 +96,8 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     let ids: Vec<String> = sessions.iter().map(|session| one_line(&session.id, ID)).collect();
     let width = ids.iter().map(|id| id.chars().count()).max().unwrap_or_default();
     let cut = |line: String| columns.map_or_else(|| line.clone(), |columns| fit(&line, columns));
-    for (id, SessionLine { span, messages, about, machine, parent, current, .. }) in ids.iter().zip(sessions) {
+    for (id, SessionLine { span, messages, about, machine, parent, current, .. }) in ids.iter().zip(sessions)
+    {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
         let line = cut(format!("{id:width$}  {}, {span}", count(*messages, "message")));
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);

@@ -249,3 +249,15 @@ pub fn first(answer: &str) -> &str {
 pub fn ageless(answer: &str) -> String {
     regex::Regex::new(r"\d+[dhm] ago").unwrap().replace_all(answer, "long ago").into_owned()
 }
+
+/// Where the next page of an answer begins.
+pub fn cursor(answer: &str) -> Option<String> {
+    answer.split_once("\"cursor\":\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned())
+}
+
+/// The same arguments with another value.
+pub fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
+    let mut arguments = arguments.clone();
+    arguments[key] = value.into();
+    arguments
+}

@@ -21,7 +21,7 @@ use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use lcm_model::policy;
 use lcm_model::tokens;
 use lcm_model::{Message, State};
-use lcm_store::{Filter, RowOrder, View};
+use lcm_store::{Filter, TimeOrder, View};
 use lcm_testing::cases;
 
 /// A leaf of at most this many tokens is its own summary, and so is a group of summaries (`SCRAPS`).
@@ -175,7 +175,7 @@ impl World {
         let mut newest = SummaryId(0);
         let read = move |view: &View<'_>| {
             view.summaries().summaries_in_turn(
-                RowOrder::NewestFirst,
+                TimeOrder::NewestFirst,
                 None,
                 &Filter::default(),
                 |summary| {

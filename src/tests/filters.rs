@@ -2,24 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::asking::Asking;
+use super::asking::{Asking, cursor, with};
 use super::support::Session;
 
 /// The short ids of an answer's results, in order.
 fn ids(answer: &str) -> Vec<String> {
     let is_id = |line: &&str| line.starts_with("m-") || line.starts_with("s-");
     answer.lines().filter(is_id).map(|line| line[..12].to_owned()).collect()
-}
-
-/// The cursor for the next page, if there is one.
-fn cursor(answer: &str) -> Option<String> {
-    answer.split_once("\"cursor\":\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned())
-}
-
-fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
-    let mut arguments = arguments.clone();
-    arguments[key] = value.into();
-    arguments
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::asking::{Asking, ageless, first, roles};
+use super::asking::{Asking, ageless, cursor, first, roles, with};
 use super::support::Session;
 
 #[tokio::test]
@@ -28,7 +28,8 @@ async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let session = Session::new()
         .assistant("The walrus.")
         .assistant("Between.")
-        .user("The walrus, the walrus!")
+        // At the time of its entry.
+        .message(json!({"role": "user", "content": "The walrus, the walrus!"}))
         .assistant("Behind it.")
         .assistant("Some more of the walrus.")
         .user("What now?");
@@ -58,6 +59,47 @@ async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let asking = Asking::about(&Session::new().user(&long).assistant("x").user("y")).await;
     let length = async |full: bool| asking.grep(json!({"query": "walrus", "full": full})).await.len();
     assert!(length(true).await > length(false).await + 200);
+}
+
+/// An older session that is imported later is stored behind what was said after it.
+#[tokio::test]
+async fn the_newest_is_what_was_said_last_and_not_what_was_stored_last() {
+    let on = |day: u32| {
+        let time = lcm_model::text::parse_iso(&format!("2026-11-{day:02}T12:00:00Z")).unwrap();
+        json!({"role": "user", "content": format!("On day {day:02} a walrus was weighed."), "timestamp": time})
+    };
+    let of = |days: &[u32]| days.iter().fold(Session::new(), |session, day| session.message(on(*day)));
+    let asking = Asking::about(&of(&[12, 14]).user("and now?"))
+        .await
+        .with_session("two", &of(&[3, 13]))
+        .await
+        .with_session("three", &of(&[5, 9]))
+        .await;
+    let days = ["03", "05", "09", "12", "13", "14"];
+    let days_in = |answer: &str| -> Vec<String> {
+        // Headings quote the first request of a session.
+        let hits = answer.lines().filter(|line| !line.starts_with("Session "));
+        hits.flat_map(|line| line.rsplit_once("On day ")).map(|(_, rest)| rest[..2].to_owned()).collect()
+    };
+    for (query, mode) in [("walrus", "text"), ("\"walrus was\"", "text"), ("walrus w", "regex")] {
+        for (sort, is_reversed) in [("oldest", false), ("recent", true)] {
+            let expected: Vec<&str> =
+                if is_reversed { days.into_iter().rev().collect() } else { days.to_vec() };
+            let all = json!({"query": query, "mode": mode, "session": "project", "sort": sort});
+            for limit in [1, 2, 20] {
+                let (mut found, mut arguments) = (Vec::new(), with(&all, "limit", limit));
+                loop {
+                    let answer = asking.grep(arguments.clone()).await;
+                    found.extend(days_in(&answer));
+                    let Some(next) = cursor(&answer) else { break };
+                    arguments = with(&arguments, "cursor", next);
+                }
+                assert_eq!(found, expected, "{query} {sort} {limit}");
+            }
+        }
+    }
+    let newest = asking.command("search walrus --project --sort recent --limit 1").await;
+    assert_eq!(days_in(&newest.replace(['«', '»'], "")), ["14"], "{newest}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_compaction::Compaction;
 use lcm_model::ids::ConversationId;
-use lcm_store::{Filter, RowOrder, Store, View};
+use lcm_store::{Filter, Store, TimeOrder, View};
 
 async fn compact(store: &TestStore, conversation: ConversationId, session: &Session) -> (Compaction, usize) {
     let model = ScriptedModel::helpful();
@@ -43,7 +43,7 @@ async fn removed_summaries_are_not_cached() {
 
     let drop_all = |batch: &lcm_store::Batch<'_>| {
         let mut all = Vec::new();
-        batch.summaries().summaries_in_turn(RowOrder::NewestFirst, None, &Filter::default(), |summary| {
+        batch.summaries().summaries_in_turn(TimeOrder::NewestFirst, None, &Filter::default(), |summary| {
             all.push(summary.id);
             Ok(true)
         })?;

@@ -82,7 +82,7 @@ async fn texts(store: &Store) -> Vec<String> {
             Ok(true)
         };
         view.summaries().summaries_in_turn(
-            lcm_store::RowOrder::OldestFirst,
+            lcm_store::TimeOrder::OldestFirst,
             None,
             &lcm_store::Filter::default(),
             all,

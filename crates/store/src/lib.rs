@@ -37,7 +37,7 @@ pub use messages::codec::unseal;
 pub use messages::counts::LastRows;
 pub use messages::entries::{END, Head, NewEntry, Version, is_current, own_id, repeated_id};
 pub use messages::export::{ExportedEntry, Shows};
-pub use messages::packed::{Packed, RowOrder};
+pub use messages::packed::{Continue, Packed, TimeOrder};
 pub use messages::row_ranges::{Around, RowRanges};
 pub use messages::sessions::{SessionFacts, StoredSession};
 pub use messages::shown::Shown;

@@ -44,6 +44,10 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("messages/counts", "INSERT OR IGNORE INTO counts {}", "SELECT 1"),
     ("messages/counts", "o.id < e.id)\n       AND ", "o.id < e.id) AND e.conversation_id = ?1"),
     ("messages/shown", "{index}", "INDEXED BY messages_unusual"),
+    ("messages/packed", "{comes}", "(timestamp, id) < (SELECT timestamp, id FROM messages WHERE id = 1)"),
+    ("messages/packed", "{order}", "timestamp DESC, id DESC"),
+    ("summaries/records", "{comes}", "(from_time, id) < (SELECT from_time, id FROM summaries WHERE id = 1)"),
+    ("summaries/records", "{order}", "from_time DESC, id DESC"),
     ("summaries/records", "{condition}", "depth = 0"),
     (
         "synced",

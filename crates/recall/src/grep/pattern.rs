@@ -15,15 +15,15 @@ use lcm_model::error::{Error, Result};
 use lcm_model::ids::{MessageId, SummaryId};
 use lcm_model::{searchable, text};
 use lcm_store::tasks::go_on;
-use lcm_store::{Packed, RowOrder, StoredSummary};
+use lcm_store::{Continue, Packed, StoredSummary, TimeOrder};
 
 /// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
 /// The most matches highlighted in one text.
 const POINTED_OUT: usize = 32;
 
-/// Where a search ran out of time: at a message, with the row to continue after.
-type Stop = (MessageId, i64);
+/// Where a search ran out of time: at a message, and whether that was searched.
+type Stop = (MessageId, bool);
 
 /// An answer being filled.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl ResultPage {
 pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
     let regex = compile(&search.question.query)?;
     let mut page = ResultPage::default();
-    let (is_of_summaries, beyond) = start(search)?;
+    let (is_of_summaries, from) = start(search)?;
     if !is_of_summaries && search.question.kinds != Kinds::Summaries {
         let found = |id: MessageId, snippet| {
             search.go_on()?;
@@ -65,15 +65,20 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
             let hit = || search.hit(id, &search.view.messages().message(id)?, snippet);
             page.add(search, format!("m{}", id.0), hit)
         };
-        let stop = each(search, &regex, beyond.map(MessageId), found)?;
+        let from = from.map(|from| match from {
+            Continue::After(row) => Continue::After(MessageId(row)),
+            Continue::At(row) => Continue::At(MessageId(row)),
+        });
+        let stop = each(search, &regex, from, found)?;
         // Unless the answer was full before.
-        if let Some((at, row)) = stop.filter(|_| page.findings.next.is_none()) {
-            page.findings.next = Some(NextPage { cursor: format!("m{row}"), more: None });
+        if let Some((at, is_searched)) = stop.filter(|_| page.findings.next.is_none()) {
+            let from = if is_searched { "m" } else { "n" };
+            page.findings.next = Some(NextPage { cursor: format!("{from}{}", at.0), more: None });
             page.findings.stopped_at = Some(search.view.messages().message(at)?.timestamp);
         }
     }
     if search.takes_summaries() && page.findings.next.is_none() {
-        let beyond = beyond.filter(|_| is_of_summaries).map(SummaryId);
+        let from = from.filter(|_| is_of_summaries).map(|from| Continue::After(SummaryId(from.row())));
         let visit = |summary: StoredSummary| {
             search.go_on()?;
             let Some(snippet) = snippet(&regex, &summary.text, search.width()) else { return Ok(true) };
@@ -82,25 +87,27 @@ pub(super) fn find(search: &Search<'_>) -> Result<SearchResults> {
             }
             page.add(search, format!("s{}", summary.id.0), || search.summary_hit(&summary, snippet))
         };
-        search.view.summaries().summaries_in_turn(turn(search), beyond, &search.filter, visit)?;
+        search.view.summaries().summaries_in_turn(turn(search), from, &search.filter, visit)?;
     }
     Ok(page.findings)
 }
 
 /// A pattern's results are always ordered by time.
-fn turn(search: &Search<'_>) -> RowOrder {
+fn turn(search: &Search<'_>) -> TimeOrder {
     match search.question.sort {
-        Sort::Oldest => RowOrder::OldestFirst,
-        Sort::Relevance | Sort::Recent => RowOrder::NewestFirst,
+        Sort::Oldest => TimeOrder::OldestFirst,
+        Sort::Relevance | Sort::Recent => TimeOrder::NewestFirst,
     }
 }
 
-/// Where the search continues: whether among the summaries, which come last, and after which row.
-fn start(search: &Search<'_>) -> Result<(bool, Option<i64>)> {
+/// Where the search continues: whether among the summaries, which come last, and at which row. A cursor begins with `m` after a message,
+/// with `n` at one, with `s` after a summary.
+fn start(search: &Search<'_>) -> Result<(bool, Option<Continue<i64>>)> {
     let Some(cursor) = &search.question.cursor else { return Ok((false, None)) };
     let (kind, digits) = cursor.trim().split_at_checked(1).unwrap_or_default();
     match (kind, digits.parse::<i64>()) {
-        ("m" | "s", Ok(row)) => Ok((kind == "s", Some(row))),
+        ("m" | "s", Ok(row)) => Ok((kind == "s", Some(Continue::After(row)))),
+        ("n", Ok(row)) => Ok((false, Some(Continue::At(row)))),
         _ => Err(search.foreign_cursor()),
     }
 }
@@ -118,11 +125,11 @@ pub(super) fn matching(search: &Search<'_>) -> Result<BTreeSet<MessageId>> {
     }
 }
 
-/// Calls `found` with each match after `beyond`, in order, until it returns `false`. Returns where time ran out.
+/// Calls `found` with each match, in order, `from` where the search continues, until it returns `false`. Returns where time ran out.
 fn each(
     search: &Search<'_>,
     regex: &Regex,
-    beyond: Option<MessageId>,
+    from: Option<Continue<MessageId>>,
     mut found: impl FnMut(MessageId, Snippet) -> Result<bool>,
 ) -> Result<Option<Stop>> {
     let turn = turn(search);
@@ -147,8 +154,7 @@ fn each(
     let mut take_in = |(id, snippet): (MessageId, Option<Snippet>)| match snippet {
         Some(snippet) => found(id, snippet),
         None => {
-            let before = if turn == RowOrder::OldestFirst { -1 } else { 1 };
-            stopped.set(Some((id, id.0 + before)));
+            stopped.set(Some((id, false)));
             Ok(false)
         }
     };
@@ -156,13 +162,13 @@ fn each(
         let (id, is_late) = (packed.id, is_late());
         first.get_or_init(|| id);
         if is_late && stopped.get().is_none() {
-            stopped.set(Some((id, id.0)));
+            stopped.set(Some((id, true)));
         }
         let may_be = search.about.as_ref().is_none_or(|about| about.contains(&id));
         Ok((!may_be || take(packed)?) && !is_late)
     };
     let rows = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        search.view.messages().messages_in_turn(turn, beyond, filter, |packed| visit(packed, take))
+        search.view.messages().messages_in_turn(turn, from, filter, |packed| visit(packed, take))
     };
     scan::in_order(rows, look, &mut take_in)?;
     Ok(stopped.get())

@@ -107,13 +107,13 @@ pub(super) fn in_order(
         let best = ranked.first().map_or(0.0, |one| one.score);
         // Where the time decides, weak matches are left out, unless each has what was quoted.
         ranked.retain(|one| !query.phrases.is_empty() || one.score >= best * WEAK);
-        let row = |one: &RankedMatch| match one.target {
-            MatchedNode::Message(message, _) => Ok(message),
-            MatchedNode::Summary(summary) => search.view.summaries().span(summary).map(|span| span.first),
+        let time = |one: &RankedMatch| match one.target {
+            MatchedNode::Message(message, _) => search.view.messages().time(message),
+            MatchedNode::Summary(summary) => search.view.summaries().span(summary).map(|span| span.from_time),
         };
-        let timed = ranked.into_iter().map(|one| Ok((row(&one)?, one)));
+        let timed = ranked.into_iter().map(|one| Ok((time(&one)?, one)));
         let mut timed = timed.collect::<Result<Vec<_>>>()?;
-        timed.sort_by_key(|(row, one)| (*row, one.target));
+        timed.sort_by_key(|(time, one)| (*time, one.target));
         ranked = timed.into_iter().map(|(_, one)| one).collect();
         if search.question.sort == Sort::Recent {
             ranked.reverse();
@@ -181,7 +181,7 @@ pub(super) fn matching(search: &Search<'_>, query: &Query, found: &Candidates) -
             matching.take_all(&beyond, true)?;
         }
     } else {
-        matching.take_all(&quoted(search, found), true)?;
+        matching.take_all(&quoted(search, found)?, true)?;
         matching.passages = 0;
         // Other words of the query, in the same messages.
         matching.take_all(&found.passages[..found.passages.len().min(TRIED)], false)?;
@@ -195,18 +195,22 @@ pub(super) fn matching(search: &Search<'_>, query: &Query, found: &Candidates) -
 }
 
 /// The passages that have the phrases, best first, or in the order of the answer.
-fn quoted(search: &Search<'_>, found: &Candidates) -> Vec<(i64, f64)> {
+fn quoted(search: &Search<'_>, found: &Candidates) -> Result<Vec<(i64, f64)>> {
     let scores: HashMap<i64, f64> = found.passages.iter().copied().collect();
     let score = |row: &i64| scores.get(row).copied().unwrap_or_default() + QUOTED;
     let mut quoted: Vec<(i64, f64)> = found.quoted.iter().map(|row| (*row, score(row))).collect();
-    match search.question.sort {
-        Sort::Relevance => {
-            quoted.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    if search.question.sort == Sort::Relevance {
+        quoted.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    } else if quoted.len() > PASSAGES {
+        let timed = quoted.into_iter().map(|one| Ok((search.view.index().time(one.0)?, one)));
+        let mut timed = timed.collect::<Result<Vec<_>>>()?;
+        timed.sort_by_key(|(time, one)| (*time, one.0));
+        quoted = timed.into_iter().map(|(_, one)| one).collect();
+        if search.question.sort == Sort::Recent {
+            quoted.reverse();
         }
-        Sort::Recent => quoted.reverse(),
-        Sort::Oldest => {}
     }
-    quoted
+    Ok(quoted)
 }
 
 /// The messages found so far.

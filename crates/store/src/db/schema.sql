@@ -53,6 +53,9 @@ CREATE INDEX messages_marked ON messages (timestamp, parent_id)
 -- Finds the message of a passage, and the next free passage.
 CREATE INDEX messages_by_passage ON messages (first_passage) WHERE first_passage IS NOT NULL;
 
+-- The messages in order of time: those of an import are stored later than they were said.
+CREATE INDEX messages_by_time ON messages (timestamp) WHERE kind = 0;
+
 -- Finds the messages of a branch that are not plain conversation, and the user's requests, without reading the others.
 CREATE INDEX messages_unusual ON messages (id, kind, role) WHERE kind <> 0 OR role = 'user';
 
@@ -104,6 +107,9 @@ CREATE TABLE summaries (
 
 -- Finds the summaries that may be valid on a branch: those that begin with one of its messages.
 CREATE INDEX summaries_by_first_message ON summaries (first_message);
+
+-- The summaries in order of time.
+CREATE INDEX summaries_by_time ON summaries (from_time);
 
 CREATE TABLE summary_sources (
   -- Edges, ordered. All lineage of the DAG is here. Exactly one of the two sources is set.

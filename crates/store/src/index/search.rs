@@ -146,6 +146,14 @@ impl<'c> FullTextIndex<'c> {
         )
     }
 
+    /// When the message of a passage was said, in ms since the epoch.
+    pub fn time(&self, passage: i64) -> Result<i64> {
+        self.one(
+            "SELECT timestamp FROM messages WHERE first_passage <= ?1 ORDER BY first_passage DESC LIMIT 1",
+            [passage],
+        )
+    }
+
     /// The messages directly before and after this one, if they are searchable and stored next to it.
     pub fn neighbors(&self, message: MessageId) -> Result<Vec<MessageId>> {
         self.all(

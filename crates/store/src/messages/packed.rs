@@ -28,47 +28,72 @@ impl Packed {
     }
 }
 
-/// The order in which rows are visited.
+/// The order in which messages and summaries are visited: by time, and those of one time as they were stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowOrder {
-    /// The last stored row first.
+pub enum TimeOrder {
+    /// The last said first.
     NewestFirst,
-    /// The first stored row first.
+    /// The first said first.
     OldestFirst,
 }
 
-impl RowOrder {
-    /// The bounds of the rows after `:beyond`, and the sort order.
-    pub(crate) fn sql(self) -> (&'static str, &'static str) {
-        match self {
-            Self::NewestFirst => {
-                ("-9223372036854775808 AND coalesce(:beyond - 1, 9223372036854775807)", "DESC")
-            }
-            Self::OldestFirst => {
-                ("coalesce(:beyond + 1, -9223372036854775808) AND 9223372036854775807", "ASC")
-            }
-        }
+/// Where a visit continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continue<Id> {
+    /// With what comes after this one.
+    After(Id),
+    /// With this one.
+    At(Id),
+}
+
+impl TimeOrder {
+    /// The condition that a row of `table` comes where a visit continues, at `:row`, and the sort order; its time is in
+    /// the column `time`.
+    pub(crate) fn sql<Id>(self, from: Option<&Continue<Id>>, table: &str, time: &str) -> (String, String) {
+        let (after, order) = match self {
+            Self::NewestFirst => ("<", "DESC"),
+            Self::OldestFirst => (">", "ASC"),
+        };
+        let or_at = match from {
+            None => return (":row IS NULL".into(), format!("{time} {order}, id {order}")),
+            Some(Continue::After(_)) => "",
+            Some(Continue::At(_)) => "=",
+        };
+        (
+            format!("({time}, id) {after}{or_at} (SELECT {time}, id FROM {table} WHERE id = :row)"),
+            format!("{time} {order}, id {order}"),
+        )
+    }
+}
+
+impl<Id> Continue<Id> {
+    /// The row.
+    pub fn row(self) -> Id {
+        let (Self::After(row) | Self::At(row)) = self;
+        row
     }
 }
 
 impl Messages<'_> {
-    /// Calls `visit` with the searchable messages that pass `filter`, in order of `turn`, after `beyond` if
-    /// given, until it returns `false`.
+    /// Calls `visit` with the searchable messages that pass `filter`, in order of time, `from` where it continues, until
+    /// it returns `false`.
     pub fn messages_in_turn(
         &self,
-        turn: RowOrder,
-        beyond: Option<MessageId>,
+        turn: TimeOrder,
+        from: Option<Continue<MessageId>>,
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
-        let (bounds, order) = turn.sql();
+        let (comes, order) = turn.sql(from.as_ref(), "messages", "timestamp");
+        // Sorting all rows would read them before the first is visited.
         let sql = format!(
-            "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
-              WHERE m.kind = 0 AND m.id BETWEEN {bounds} AND {}
-              ORDER BY m.id {order}",
+            "SELECT id, json, codec, bytes FROM messages m INDEXED BY messages_by_time
+              WHERE kind = 0 AND {comes} AND {}
+              ORDER BY {order}",
             passes()
         );
-        self.each_while(&sql, parameters(filter, &[(":beyond", &beyond)]).as_slice(), |row| {
+        let row = from.map(Continue::row);
+        self.each_while(&sql, parameters(filter, &[(":row", &row)]).as_slice(), |row| {
             visit(Packed { id: row.get("id")?, json: StoredJson::from_row(row)? })
         })
     }

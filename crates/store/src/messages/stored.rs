@@ -88,6 +88,11 @@ impl Messages<'_> {
         Ok(StoredMessage { json: json.unpack()?, ..message })
     }
 
+    /// When a message was said, in ms since the epoch.
+    pub fn time(&self, id: MessageId) -> Result<i64> {
+        self.one("SELECT timestamp FROM messages WHERE id = ?1", [id])
+    }
+
     /// The JSON of a message.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
         let sql = "SELECT json, codec, bytes FROM messages WHERE id = ?1";

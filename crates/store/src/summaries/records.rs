@@ -10,7 +10,7 @@ use super::extras::Extras;
 use super::redo::IS_DEGRADED;
 use crate::columns::{FromRow, Queries as _, tokens_at};
 use crate::messages::codec;
-use crate::{Filter, RowOrder, Summaries};
+use crate::{Continue, Filter, Summaries, TimeOrder};
 use lcm_model::dag::{Node, Sources};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -152,29 +152,29 @@ impl Summaries<'_> {
         )
     }
 
-    /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
+    /// Calls `visit` with the summaries in order of the time they begin at, `from` where it continues, until it returns
     /// `false`. Only the session and the times of `filter` apply, as in
     /// [`FullTextIndex::search_summaries`](crate::FullTextIndex::search_summaries).
     pub fn summaries_in_turn(
         &self,
-        turn: RowOrder,
-        beyond: Option<SummaryId>,
+        turn: TimeOrder,
+        from: Option<Continue<SummaryId>>,
         filter: &Filter,
         mut visit: impl FnMut(StoredSummary) -> Result<bool>,
     ) -> Result<()> {
-        let (bounds, order) = turn.sql();
+        let (comes, order) = turn.sql(from.as_ref(), "summaries", "from_time");
         let sql = format!(
-            "SELECT * FROM summaries s
-              WHERE s.id BETWEEN {bounds}
+            "SELECT * FROM summaries s INDEXED BY summaries_by_time
+              WHERE {comes}
                 AND (:after IS NULL OR s.to_time >= :after)
                 AND (:before IS NULL OR s.from_time <= :before)
                 AND (:conversation IS NULL OR EXISTS
                      (SELECT 1 FROM entries e
                        WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
-              ORDER BY s.id {order}"
+              ORDER BY {order}"
         );
         let params = named_params! {
-            ":conversation": filter.conversation, ":beyond": beyond,
+            ":conversation": filter.conversation, ":row": from.map(Continue::row),
             ":after": filter.after, ":before": filter.before
         };
         self.each_while(&sql, params, |row| visit(<Result<StoredSummary>>::from_row(row)??))

@@ -9,7 +9,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Screen} Screen */
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
-/** @typedef {{ hits: Hit[], isCut: boolean, more: number | null, isWidened: boolean, otherSessions: number, missing: string[], unknown: string[], asWords: string[] }} Found */
+/** @typedef {{ hits: Hit[], isCut: boolean, more: number | null, isWidened: boolean, otherSessions: number, missing: string[], unknown: string[], absent: string[], asWords: string[] }} Found */
 /** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
@@ -288,7 +288,7 @@ class Search {
     const query = this.#input.getValue().trim();
     const mine = ++this.#asked;
     /** @type {Found} */
-    let found = { hits: [], isCut: false, more: null, isWidened: false, otherSessions: 0, missing: [], unknown: [], asWords: [] };
+    let found = { hits: [], isCut: false, more: null, isWidened: false, otherSessions: 0, missing: [], unknown: [], absent: [], asWords: [] };
     let note = "Type words to search for.";
     try {
       if (query) {
@@ -328,15 +328,16 @@ class Search {
 }
 
 /** @param {Found} found */
-function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unknown, asWords }) {
+function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unknown, absent, asWords }) {
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
   if (missing.length > 0) return `Nothing says that word for word${wider}; without quotes, the words are searched.`;
   if (asWords.length > 0) return `${hits.length} found; ${asWords[0]} is searched for as words: the keys below filter`;
   if (hits.length === 0) return `Nothing found${wider}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
+  const but = absent.length > 0 ? `; nothing has ${absent.join(" or ")}` : "";
   const where = isWidened ? ", none in this session" : "";
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
-  return `${isCut ? `The best ${hits.length} of ${more ? hits.length + more : "more"}` : hits.length} found${where}${others}`;
+  return `${isCut ? `The best ${hits.length} of ${more ? hits.length + more : "more"}` : hits.length} found${but}${where}${others}`;
 }
 
 /** What matched in a hit, as one group; undefined for nothing. @param {Hit} hit */

@@ -9,7 +9,7 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{
-    as_words, bounds, contradictions, counted, in_marks, marked, named, only_similar, totals_as_data,
+    self, as_words, bounds, contradictions, counted, in_marks, marked, named, only_similar, totals_as_data,
     unfiltered, unquoted, widened,
 };
 use lcm_model::Role;
@@ -188,9 +188,9 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, other_sessions, missing, lacking, more) = loop {
+    let (searched, other_sessions, missing, lacking, absent, more) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, .. } =
+        let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, absent, .. } =
             grep(view, scope, &mut question, cancel)?;
         let is_over = page.is_empty();
         let more = next.as_ref().and_then(|next| next.more);
@@ -204,14 +204,15 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, other_sessions, missing, unknown, more);
+            break (searched, other_sessions, missing, unknown, absent, more);
         }
     };
     let similar = only_similar(&question, &lacking);
     let others =
         if similar.is_empty() { String::new() } else { in_others(&question, other_sessions, manner) };
     let unfiltered = unfiltered(&question, "--");
-    let above = [widened(&question), &similar, &others, &unfiltered].concat();
+    let above =
+        [widened(&question), &similar, &others, &tools::absent(&question, &absent), &unfiltered].concat();
     let is_cut = question.cursor.is_some();
     let more_hits =
         if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
@@ -223,7 +224,7 @@ fn find(
         false if above.is_empty() => lines.join("\n") + &hint(&more_hits, manner),
         false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(&more_hits, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "more": more, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking, "asWords": as_words(&question)});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "more": more, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking, "absent": absent, "asWords": as_words(&question)});
     Ok(Answer::new(text, json))
 }
 

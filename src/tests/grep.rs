@@ -115,13 +115,24 @@ async fn results_with_only_similar_words_are_pointed_out() {
     let fork = talk("There are zebra8 and zebra9.").user("It is zebra99.").at("e3").assistant("Gone on.");
     let answer = Asking::about(&fork).await.command("search zebra99 --branch").await;
     assert!(answer.starts_with(&format!("{of_branch}{not_searched}omit --branch.\n\nm-")), "{answer}");
-    for found in ["zebra9", "zebra", "zebra9 zebra99"] {
+    let says = "Nothing in this session has `zebra99`: the results have the other words.";
+    let answer = asking.command("search zebra9 zebra99").await;
+    assert!(answer.starts_with(&format!("{says}\n\nm-")), "{answer}");
+    let json = asking.json("search zebra9 zebra99").await;
+    assert_eq!((&json["unknown"], &json["absent"]), (&json!([]), &json!(["zebra99"])));
+    let answer = asking.grep(json!({"query": "zebra9 zebra99"})).await;
+    assert!(answer.contains(&format!("\n{says} To read one in full: ")), "{answer}");
+    let summed = Asking::about(&talk("There are zebra8 and zebra9.")).await;
+    summed.leaf(0..2, "Zebras\nOf zebra99 too.").await;
+    assert!(!summed.command("search zebra9 zebra99").await.contains("Nothing in"));
+    for found in ["zebra9", "zebra"] {
         let answer = asking.command(&format!("search {found}")).await;
         assert!(
             answer.starts_with("m-") && asking.json(&format!("search {found}")).await["unknown"] == json!([]),
             "{answer}"
         );
     }
+    let says = "Nothing in this session has `zebra99`: the results have only similar words, or parts. ";
     // Another session has it, and so does the question itself.
     let asking = asking.with_session("two", &talk("It is zebra99.")).await;
     let answer = asking.command("search zebra99 --session one").await;

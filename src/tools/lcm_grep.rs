@@ -231,6 +231,7 @@ fn data(question: &Question, findings: &SearchResults, note: &str) -> Value {
     let is_noted = findings.hits.is_empty()
         || findings.stopped_at.is_some()
         || !findings.unknown.is_empty()
+        || !findings.absent.is_empty()
         || question.is_widened
         || !as_words(question).is_empty();
     given(json!({
@@ -341,6 +342,7 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
     } else {
         closing += &not_searched(findings);
     }
+    closing += &absent(question, &findings.absent);
     closing += &unfiltered(question, "");
     let _ = write!(closing, "To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
@@ -410,14 +412,21 @@ pub fn widened(question: &Question) -> &'static str {
 
 /// Which words nothing has, before results that have only similar ones.
 pub fn only_similar(question: &Question, unknown: &[String]) -> String {
-    let words: Vec<String> = unknown.iter().map(|word| format!("`{}`", text::one_line(word, 80))).collect();
+    has_not(question, unknown, "only similar words, or parts")
+}
+
+/// Which words nothing has, where the results have others of the query.
+pub fn absent(question: &Question, absent: &[String]) -> String {
+    has_not(question, absent, "the other words")
+}
+
+fn has_not(question: &Question, words: &[String], but: &str) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{}`", text::one_line(word, 80))).collect();
     match words.as_slice() {
         [] => String::new(),
-        words => format!(
-            "Nothing in {} has {}: the results have only similar words, or parts. ",
-            part(question),
-            words.join(" or ")
-        ),
+        words => {
+            format!("Nothing in {} has {}: the results have {but}. ", part(question), words.join(" or "))
+        }
     }
 }
 

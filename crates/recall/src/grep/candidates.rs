@@ -65,6 +65,8 @@ pub(super) struct Candidates {
     pub stand_ins: HashMap<String, Vec<String>>,
     /// The query's terms, if nothing has any of them, and these passages have only similar words, or parts of them.
     pub unknown: Vec<String>,
+    /// Those of the query's terms that nothing has, if something has others of them.
+    pub absent: Vec<String>,
     /// The rows of the passages that may have the quoted phrases, oldest first.
     pub quoted: Vec<i64>,
     /// If not all messages were read for data, the time of the last one, in ms since the epoch.
@@ -127,14 +129,17 @@ impl Candidates {
         let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked).count();
         let is_joined =
             |known: &KnownTerm<'_>| known.term.role == TermRole::Extra && !known.term.text.is_empty();
-        if reach.unknown.len() < asked || known.iter().any(is_joined) {
+        if known.iter().any(is_joined) {
             reach.unknown.clear();
+        } else if reach.unknown.len() < asked {
+            reach.absent = std::mem::take(&mut reach.unknown);
         }
         if !reach.data.is_empty() {
             let texts: Vec<&str> = reach.data.iter().map(String::as_str).collect();
             let (rows, stopped_at) = exact::find(search, &texts)?;
             if !rows.is_empty() || stopped_at.is_some() {
                 reach.unknown.clear();
+                reach.absent.clear();
             }
             let worth = counter.telling(rows.len());
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));

@@ -45,7 +45,7 @@ use candidates::Candidates;
 pub use count::{COUNTED_BY, CountBy, Counts, Group};
 pub use hits::fold_equals;
 pub use inside::Lookup;
-use query::{Query, TermRole};
+use query::{Query, QueryTerm, TermRole};
 pub use snippet::Snippet;
 
 /// Results per answer by default.
@@ -217,6 +217,8 @@ pub struct SearchResults {
     pub other_sessions: usize,
     /// The query's words, if nothing that was searched has one: the results have only similar words, or parts.
     pub unknown: Vec<String>,
+    /// Those of the query's words that nothing has that was searched, if the results have others of them.
+    pub absent: Vec<String>,
     /// The quoted phrases that occur nowhere in what was searched.
     pub missing: Vec<String>,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
@@ -352,21 +354,35 @@ fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
     let more = ranked.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
     let unknown = unknown(search, &query, candidates.unknown)?;
-    Ok(SearchResults { hits, next, stopped_at, unknown, ..SearchResults::default() })
+    let absent = absent(search, &query, candidates.absent)?;
+    Ok(SearchResults { hits, next, stopped_at, unknown, absent, ..SearchResults::default() })
 }
 
-/// The words that nothing has, unless a searched summary does.
+/// The words that nothing has, unless a searched summary has one of them.
 fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<Vec<String>> {
     if unknown.is_empty() || !query.phrases.is_empty() {
         return Ok(Vec::new());
     }
-    let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked);
-    let any = asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ");
-    let index = search.view.index();
-    if search.takes_summaries() && !index.search_summaries(&any, &search.filter, 1)?.is_empty() {
-        return Ok(Vec::new());
+    let is_in_a_summary = in_summaries(search, query, |_| true)?;
+    Ok(if is_in_a_summary { Vec::new() } else { unknown })
+}
+
+/// Those of the words that no searched summary has either.
+fn absent(search: &Search<'_>, query: &Query, absent: Vec<String>) -> Result<Vec<String>> {
+    let mut nowhere = Vec::new();
+    for word in absent {
+        if !in_summaries(search, query, |term| term.text == word)? {
+            nowhere.push(word);
+        }
     }
-    Ok(unknown)
+    Ok(nowhere)
+}
+
+/// Whether a searched summary has one of the query's terms that are meant.
+fn in_summaries(search: &Search<'_>, query: &Query, is_meant: impl Fn(&QueryTerm) -> bool) -> Result<bool> {
+    let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked && is_meant(term));
+    let any = asked.map(|term| term.expression.as_str()).collect::<Vec<_>>().join(" OR ");
+    Ok(search.takes_summaries() && !search.view.index().search_summaries(&any, &search.filter, 1)?.is_empty())
 }
 
 /// The phrases that nothing has of what was searched, where nothing has all of them.

@@ -152,6 +152,8 @@ async fn a_backup_brings_its_summaries_wherever_it_is() {
     let store = machine.open("new");
     let answer = machine.adopt(&store, &backup.display().to_string()).await.unwrap();
     assert!(answer.contains(" summar"), "{answer}");
+    let again = machine.adopt(&store, &backup.display().to_string()).await.unwrap();
+    assert!(again.contains(": 0 messages new, ") && !again.contains(" summar"), "{again}");
     let Some(path) = store.place().map(ToOwned::to_owned) else { panic!("in memory") };
     assert_eq!(said_in(&old).difference(&said_in(&path)).next(), None);
     let summaries = "DELETE FROM carried; DELETE FROM summary_sources; DELETE FROM summaries";

@@ -189,7 +189,7 @@ impl Slices for OldSessionEntries {
     }
 }
 
-/// Copies the summaries of a database. Returns how many of them are here now. If anyone may have made it, only those are
+/// Copies the summaries of a database. Returns how many of them are new. If anyone may have made it, only those are
 /// copied whose messages came after the rows `since`, as from a session file.
 pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRows>) -> Result<usize> {
     let old = Arc::clone(old);
@@ -198,9 +198,9 @@ pub async fn take_over(store: &Store, old: &SharedOldStore, since: Option<LastRo
     for slice in summaries.chunks(TAKEN_OVER).map(<[_]>::to_vec) {
         let write = move |batch: &Batch<'_>| {
             let origin = since.map(|since| SummaryOrigin { conversation: None, since });
-            let take =
-                |record| restore_named(batch, origin, record).map(|found| usize::from(found.is_some()));
-            slice.iter().map(take).sum::<Result<usize>>()
+            let before = batch.summaries().newest_summary()?;
+            slice.iter().try_for_each(|record| restore_named(batch, origin, record).map(drop))?;
+            Ok(batch.summaries().nodes_since(before, |_| true)?.len())
         };
         adopted += store.write(write).await?;
     }

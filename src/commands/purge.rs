@@ -1,13 +1,16 @@
 //! `/lcm purge`: removes data for good once the user agrees, and says where it remains.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::args::behind_options;
 use super::{Answer, Command, CommandContext, Confirm};
 use crate::maintenance::purge::{Still, Wish, find, remove};
-use lcm_model::error::Result;
+use lcm_model::error::{Error, Result};
+use lcm_model::ids::MessageId;
 use lcm_model::text::{count, folded, grouped, in_line, local_minute, local_span, one_line, timestamp};
-use lcm_recall::describe::{MessagePortrait, Portrait, portrait};
+use lcm_recall::describe::{MessagePortrait, Portrait, SummaryPortrait, portrait};
 use lcm_recall::{MessageCard, NodeId};
 use lcm_store::{PurgePlan, View};
 
@@ -47,7 +50,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (wish, what) = wish(asked);
+    let (wish, what) = wish(asked)?;
     let found = find(asked.store(), asked.scope, &wish, asked.request.live.shown_from.clone()).await?;
     if !asked.rest.has(AGREED) {
         let mut answer = answer(&what, &found.plan, &found.still, None);
@@ -69,36 +72,64 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 /// What to purge, and the same in words.
-fn wish(asked: &CommandContext<'_>) -> (Wish, String) {
+///
+/// # Errors
+/// When something stands behind a quoted text, such as an option that there is not: nothing would hold both.
+fn wish(asked: &CommandContext<'_>) -> Result<(Wish, String)> {
     if !asked.rest.has(TEXT) {
         let what = folded(&asked.rest.text);
-        return (Wish::Named(what.clone()), what);
+        return Ok((Wish::Named(what.clone()), what));
     }
     let text = behind_options(asked.rest.text.trim());
-    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    (Wish::Text(inner.to_owned()), format!("{TEXT} \"{inner}\""))
+    let quoted = text.strip_prefix('"').and_then(|text| text.rsplit_once('"'));
+    let inner = match quoted {
+        Some((inner, "")) => inner,
+        Some((_, behind)) => {
+            return Err(Error::invalid(format!(
+                "/lcm purge {TEXT} takes one text, and {} stands behind its last quotation mark: put all of the text between \
+                 quotation marks, or leave them out",
+                one_line(behind, 40)
+            )));
+        }
+        None => text,
+    };
+    Ok((Wish::Text(inner.to_owned()), format!("{TEXT} \"{inner}\"")))
 }
 
-/// The first messages that a plan removes: id, role, time and first words.
+/// The first of what a plan removes: messages with id, role, time and first words, and summaries.
 async fn beginnings(asked: &CommandContext<'_>, plan: &PurgePlan) -> Result<String> {
-    let others = &(&plan.messages - &plan.repeating) - &plan.ignored;
-    let (scope, first): (_, Vec<_>) = (asked.scope.clone(), others.into_iter().take(NAMED).collect());
-    let more = removed_messages(plan).saturating_sub(NAMED);
+    let asked_for = &(&plan.messages - &plan.repeating) - &plan.ignored;
+    let messages = |ids: &BTreeSet<MessageId>| ids.iter().take(NAMED).copied().map(NodeId::Message).collect();
+    let summaries = plan.summaries.iter().take(NAMED).copied().map(NodeId::Summary).collect();
+    let kinds: [(Vec<NodeId>, usize, &str); 3] = [
+        (messages(&asked_for), removed_messages(plan), ""),
+        (messages(&plan.repeating), plan.repeating.len(), " (repeats or mentions it)"),
+        (summaries, plan.summaries.len(), ""),
+    ];
+    let scope = asked.scope.clone();
     let read = move |view: &View<'_>| {
         let mut lines = String::new();
-        for id in first {
-            if let Portrait::Message(MessagePortrait { line, .. }) =
-                portrait(view, &scope, NodeId::Message(id))?
-            {
-                let MessageCard { handle, role, timestamp, .. } = line.card;
-                let words = one_line(&line.headline, FIRST_WORDS);
-                lines += &format!("\n  {handle} {} {}: {words}", in_line(&role), local_minute(timestamp));
+        for (first, all, why) in kinds {
+            let more = all.saturating_sub(first.len());
+            for node in first {
+                lines += &match portrait(view, &scope, node)? {
+                    Portrait::Message(MessagePortrait { line, .. }) => {
+                        let MessageCard { handle, role, timestamp, .. } = line.card;
+                        let words = one_line(&line.headline, FIRST_WORDS);
+                        format!("\n  {handle} {} {}: {words}{why}", in_line(&role), local_minute(timestamp))
+                    }
+                    Portrait::Summary(SummaryPortrait { card, .. }) => {
+                        format!("\n  {} summary: {}", card.handle, one_line(&card.title, FIRST_WORDS))
+                    }
+                };
+            }
+            if more > 0 {
+                lines += &format!("\n  and {} more", grouped(more));
             }
         }
         Ok(lines)
     };
-    let lines = asked.store().read(read).await?;
-    Ok(if more == 0 { lines } else { format!("{lines}\n  and {} more", grouped(more)) })
+    asked.store().read(read).await
 }
 
 /// Asks about all that a plan removes.

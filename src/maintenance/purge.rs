@@ -99,7 +99,7 @@ pub async fn find(
         let still = asked.still(view, &plan)?;
         if plan.is_empty() {
             let what = match wish {
-                Wish::Text(_) => "nothing stored holds this text".to_owned(),
+                Wish::Text(text) => format!("nothing stored holds the text \"{}\"", one_line(&text, 60)),
                 Wish::Named(what) => format!("no message is stored from {what}"),
             };
             return Err(Error::invalid(format!("there is nothing to remove: {what}")));

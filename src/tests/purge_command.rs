@@ -154,6 +154,13 @@ async fn tool_answers_that_mention_it_are_purged_too() {
 
     let asked = ask(&secrets, &format!("purge {name}")).await;
     assert!(asked.text.contains(", 5 messages repeating or mentioning them, and "), "{}", asked.text);
+    // All that goes is named.
+    let named =
+        |end: &str| asked.text.lines().filter(|line| line.starts_with("  m-") && line.ends_with(end)).count();
+    assert_eq!((named(" (repeats or mentions it)"), named("")), (5, 6), "{}", asked.text);
+    let summaries = asked.text.lines().filter(|line| line.starts_with("  s-") && line.contains(" summary: "));
+    assert_eq!((summaries.count(), &asked.answer["summaries"]), (5, &json!(6)), "{}", asked.text);
+    assert!(asked.text.contains("\n  and 1 more\n"), "{}", asked.text);
     assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["repeating"]), (&json!(1), &json!(5)));

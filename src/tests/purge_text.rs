@@ -75,7 +75,7 @@ async fn a_text_is_purged_wherever_it_is() {
         let left = everything(&secrets.store).await;
         assert!(!left.contains(part) && left.contains("Something else."), "{key}");
         let again = refused(&secrets, &line).await;
-        assert!(again.contains("nothing stored holds this text"), "{again}");
+        assert!(again.contains("nothing stored holds the text "), "{again}");
     }
 }
 
@@ -86,7 +86,12 @@ async fn a_text_is_purged_only_on_purpose() {
         ("purge --text", "at least 4 characters"),
         ("purge --text \"a\"", "at least 4 characters"),
         ("purge --text --yes", "at least 4 characters"),
-        ("purge --text \"is nowhere here\" --yes", "nothing stored holds this text"),
+        ("purge --text \"is nowhere here\" --yes", "nothing stored holds the text \"is nowhere here\""),
+        ("purge --text Something else --yess", "nothing stored holds the text \"Something else --yess\""),
+        (
+            "purge --text \"Something else\" --dry-run",
+            "takes one text, and --dry-run stands behind its last quotation mark: put all",
+        ),
     ] {
         let error = refused(&secrets, line).await;
         assert!(error.contains(why), "{line}: {error}");

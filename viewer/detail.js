@@ -134,13 +134,15 @@ export function overviewDetail(page, title, about) {
   const hidden = said.length - seen.length - removed;
   const more = (hidden > 0 ? `, ${number(hidden)} hidden from the model` : "") + (removed > 0 ? `, ${number(removed)} removed for good` : "");
   const all = page.branch.below(frontier).length;
+  const covered = new Set(frontier.flatMap(({ items }) => items));
+  const bare = seen.filter((item) => !covered.has(item)).length;
   const others = session.branches.length > 1 ? ` The session has ${count(session.branches.length, "branch")}.` : "";
   return h(
     "article",
     { className: "detail overview" },
     h("header", null, h("h2", null, title), facts([session.header.cwd ?? about.cwd, span(seen[0]?.time ?? 0, seen.at(-1)?.time ?? 0), `session ${session.id}`])),
     h("p", null, `${count(seen.length, "message")} on this branch${more}, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}.${others}`),
-    frontier.length ? madeOfSummaries(page, frontier, "What represents the branch now:") : h("p", { className: "quiet" }, "No summary covers any of it yet."),
+    frontier.length ? madeOfSummaries(page, frontier, `What represents the branch now${bare > 0 ? `, with ${count(bare, "message")} that no summary covers` : ""}:`) : h("p", { className: "quiet" }, "No summary covers any of it yet."),
     h("p", { className: "quiet" }, `This page holds the whole session, unencrypted. Exported ${day(about.exportedAt)}, pi-lossless-context ${about.version}. Press ? for keys.`),
   );
 }

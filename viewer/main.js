@@ -164,10 +164,12 @@ class Viewer {
     this.turn(this.view);
   }
 
-  /** Opens a session, and a branch that has what is named. @param {number} number @param {string} [id] */
-  #openAt(number, id = "") {
+  /** Opens a session, and the branch that is named, or has what is named. @param {number} number @param {string | undefined} leaf @param {string} [id] */
+  #openAt(number, leaf, id = "") {
     const session = this.#session(number);
     if (session !== this.session) this.openSession(number);
+    const named = (leaf && session.lines.has(leaf) ? leaf : session.leaf) ?? "";
+    if (named !== this.branch.leaf) this.openBranch(named);
     if (id && !this.branch.has(id)) this.openBranch(session.leafOf(id) ?? "");
   }
 
@@ -453,7 +455,9 @@ class Viewer {
 
   /** The address of what is shown. */
   get #hash() {
-    const parts = [...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
+    const { leaf, session } = this.branch;
+    const branch = leaf && leaf !== session.leaf ? ["branch", leaf] : [];
+    const parts = [...branch, ...(this.view === "history" ? [] : [this.view]), ...(this.view === "travel" ? [this.step] : []), this.selected];
     return `#${this.branch.session.address}${parts.filter((part) => part !== undefined).map(encodeURIComponent).join("/")}`;
   }
 
@@ -471,7 +475,10 @@ class Viewer {
   #follow(hash) {
     const parts = hash.slice(1).split("/").map(decoded);
     const name = parts[0] === "session" ? parts.splice(0, 2)[1] : this.facts[0].id;
-    const named = this.facts.findIndex((facts) => facts.id === name);
+    const begun = this.facts.flatMap(({ id }, number) => (name.length >= 4 && [id, id.split(":").at(-1)].some((one) => one?.startsWith(name)) ? [number] : []));
+    const isWhole = this.facts.some(({ id }) => id === name);
+    const named = isWhole ? this.facts.findIndex(({ id }) => id === name) : begun.length === 1 ? begun[0] : -1;
+    const leaf = parts[0] === "branch" ? parts.splice(0, 2)[1] : undefined;
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
@@ -479,7 +486,7 @@ class Viewer {
     const isListed = id && id !== ABOUT;
     const at = isListed ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).idOf(id)) : named;
     const whole = (isListed && at !== undefined && this.#session(at).idOf(id)) || id;
-    if (at !== undefined) this.#openAt(at, isListed ? whole : undefined);
+    if (at !== undefined) this.#openAt(at, leaf, isListed ? whole : undefined);
     if (at === undefined || view === "history") {
       this.view = "history";
       this.go(whole);
@@ -491,8 +498,8 @@ class Viewer {
       this.turn(view);
     }
     clearTimeout(this.lagging);
-    // What was not there is not in the address either: a compaction's number, the rest of an id.
-    if (this.#hash !== (hash || "#")) history.replaceState(null, "", this.#hash);
+    // A compaction's number past the end, the beginning of an id. What is not in the page stays, to be corrected.
+    if (at !== undefined && this.#hash !== (hash || "#")) history.replaceState(null, "", this.#hash);
   }
 
   #themed() {

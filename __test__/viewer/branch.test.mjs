@@ -140,7 +140,7 @@ test("the sessions of a project are in one page, and each is loaded when it is s
 test("sessions of other agents are named with their agent", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => history.user("the same"), (history) => history.user("the same")]);
   writeFileSync(file, readFileSync(file, "utf8").replaceAll('"id":"019a4f00-0000-7000-8000-000000000001"', '"id":"claude-code:1"'));
-  const { page, close } = await open(file, { hash: "#session/claude-code:1/" });
+  const { page, close } = await open(file, { hash: "#session/claude" });
   const titles = await texts(page, "[aria-label=Session] option");
   assert.deepEqual(titles.map((title) => title.split(" —")[0]), ["the same", "claude-code: the same"]);
   assert.match(await text(page, "h1"), /^claude-code: the same/);
@@ -191,6 +191,12 @@ test("the address names the session, for a reload and for Back", { skip: noBrows
   await isOpen("first0000x");
   await page.evaluate(() => (location.hash = "#session/lost"));
   await page.waitForSelector(".pane ::-p-text(There is no session lost in this page)");
+  assert.equal(await page.evaluate(() => location.hash), "#session/lost", "to be corrected");
+  // The other one begins with the same.
+  await page.evaluate(() => (location.hash = "#session/019a4f00-0000-7000-8000-000000000002"));
+  await isOpen("second0000x");
+  await page.evaluate(() => (location.hash = "#session/019a4f00-0000-7000-8000-0000000000"));
+  await page.waitForSelector(".pane ::-p-text(There is no session 019a4f00-0000-7000-8000-0000000000 in this page)");
   await close();
 });
 

@@ -228,7 +228,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     for (const [hash, shown, corrected] of [
       [`#${handle.slice(0, 7)}`, /depth 2/, `#${handle}`],
       ["#travel/99", /compaction/i, /^#travel\/3/],
-      ["#100%", /There is no 100% in this page\./, "#100%25"],
+      ["#100%", /There is no 100% in this page\./, "#100%"],
     ]) {
       const { page, close } = await open(made.file, { hash: String(hash) });
       assert.match(await text(page, ".pane"), /** @type {RegExp} */ (shown));
@@ -237,6 +237,24 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
       else assert.match(address, /** @type {RegExp} */ (corrected));
       await close();
     }
+  });
+
+  test("a branch has an address, for a reload and for Back", async () => {
+    const { page, close } = await open(made.file);
+    const branch = () => page.$eval("[aria-label=Branch]", (select) => /** @type {HTMLSelectElement} */ (select).value);
+    const own = await branch();
+    await page.select("[aria-label=Branch]", "aa000002");
+    await page.waitForFunction(() => location.hash === "#branch/aa000002");
+    await page.reload();
+    assert.equal(await branch(), "aa000002");
+    await page.click("[data-view=read][role=tab]");
+    await page.waitForFunction(() => location.hash === "#branch/aa000002/read");
+    for (const [expected, view] of [["aa000002", "history"], [own, "history"]]) {
+      await page.goBack();
+      await page.waitForSelector(`.page[data-view=${view}]`);
+      assert.equal(await branch(), expected);
+    }
+    await close();
   });
 
   test("what is known of the session has an address, so that Back returns to the list at 390 pixels", async () => {

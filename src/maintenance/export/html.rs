@@ -4,6 +4,7 @@
 //! own script. Each contains at most [`BLOCK`] and is written as soon as it is full. `docs/viewer.md`
 //! describes their contents.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
     let mut output = Output::create(&in_folder(path, &name)?, of.force)?;
     output.push(&head)?;
     // The open session first, then the newest.
-    sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
+    sessions.sort_by_key(|session| (session.id != open, Reverse((session.started_at, session.id))));
     let about = json!({
         "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": of.home.cwd,
         "sessions": sessions.len()

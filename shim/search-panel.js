@@ -10,7 +10,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
 /** @typedef {{ hits: Hit[], isCut: boolean, more: number | null, isWidened: boolean, otherSessions: number, missing: string[], unknown: string[], absent: string[], asWords: string[] }} Found */
-/** An open hit: its text, where the match is in it, what to highlight, and the lines at the current width. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], width: number, scroll: Scroll }} Page */
+/** An open hit: its text, where the match is in it, what to highlight, the lines at the current width, and the one whose match was gone to. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], line?: number, width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
 /** Characters that a hit shows before the match. */
@@ -164,11 +164,12 @@ class Search {
       open.lines = wrap(open.text, width);
       // With the word that matches, or it may be on the next line.
       const above = open.text.slice(0, open.at) + (open.text.slice(open.at).match(/^\S*/)?.[0] ?? "");
-      if (open.width === 0) open.scroll.show(wrap(above, width).length - 1, ABOVE);
+      open.line = open.width === 0 ? wrap(above, width).length - 1 : undefined;
+      if (open.line !== undefined) open.scroll.show(open.line, ABOVE);
       open.width = width;
     }
     const { lines, note } = open.scroll.seen(open.lines);
-    const hint = `${this.#hits[this.#selected]?.id ?? ""} · ${note}${this.#note ? ` · ${this.#note}` : ""} · ↑↓ page up/down: scroll`;
+    const hint = `${this.#hits[this.#selected]?.id ?? ""} · ${this.#note || note} · ↑↓ page up/down: scroll`;
     const keys = `esc: back · n p: next match, before · c: copy · i: into the prompt${this.#file ? " · r: resume" : ""}`;
     return [
       ...lines.map((line) => lit(theme, line, open.found, "text")),
@@ -178,12 +179,15 @@ class Search {
   }
 
   /** Scrolls to the next line with a match. @param {Page} page @param {1 | -1} by */
-  #match({ lines, found, scroll }, by) {
-    for (let at = scroll.top + ABOVE + by; found && at >= 0 && at < lines.length; at += by) {
+  #match(page, by) {
+    const { lines, found, scroll } = page;
+    for (let at = (page.line ?? scroll.top + ABOVE) + by; found && at >= 0 && at < lines.length; at += by) {
       if (lines[at].search(found) < 0) continue;
+      page.line = at;
       scroll.top = at - ABOVE;
       return;
     }
+    this.#note = by > 0 ? "no match further down" : "no match further up";
   }
 
   /** The session file of the open hit, if it is another session's. */
@@ -202,7 +206,10 @@ class Search {
     else if (data === "c") void this.#copy(open.text);
     else if (data === "i") this.#insert();
     else if (data === "r" && this.#file) this.#resume(this.#file);
-    else open.scroll.turn(data);
+    else {
+      open.scroll.turn(data);
+      open.line = undefined;
+    }
   }
 
   /** Types the hit's id into the prompt. */

@@ -290,6 +290,10 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => screen.includes("Search session 019a5f00") && screen.includes("\n2 found"), "its hits again");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("r: resume"), "the message");
+    // The text begins with its session's first words, which are its own.
+    terminal.type("n");
+    terminal.type("n");
+    await terminal.waitFor((screen) => screen.includes("no match further down"), "that there is no other");
     terminal.type("r");
     await terminal.waitFor((screen) => screen.includes("Resumed session") && screen.includes("LCM: 2 msgs"), "that session");
   });

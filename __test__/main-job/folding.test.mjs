@@ -84,7 +84,7 @@ for (const host of hosts) {
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);
     await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 40 msgs"));
     await assert.rejects(pi.request("compact"), /session too small/);
-    assert.match(pi.ui("notify").at(-1)?.message ?? "", /folded at the end of the next turn/);
+    assert.match(pi.ui("notify").at(-1)?.message ?? "", /Summaries of what is older .* replace it at the end of the next turn/);
     await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are written"));
     await settled(project);
     await pi.prompt("Where are we?");

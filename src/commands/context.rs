@@ -255,14 +255,15 @@ impl Stable {
     fn in_words(&self) -> String {
         let Self { is_compacted, requests, turns, prompt_tokens, read_tokens } = *self;
         let since = if is_compacted { "the last compaction" } else { "the beginning" };
+        if requests == 0 {
+            return format!("no request since {since}");
+        }
         let turns = if turns > 0 { format!(" in {}", count(turns, "turn")) } else { String::new() };
         let cache = match read_tokens {
             Some(read) => {
                 let percent = percent(read, prompt_tokens);
                 format!("; {percent}% of {} prompt tokens came from the cache", grouped(prompt_tokens))
             }
-            // Nothing is known before the first request.
-            None if requests == 0 => String::new(),
             None => "; the provider does not report cache use".to_owned(),
         };
         format!("the prompt has only grown since {since}, {}{turns}{cache}", count(requests, "request"))

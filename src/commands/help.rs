@@ -24,7 +24,10 @@ pub(super) const COMMAND: Command = Command {
 pub(crate) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
-        let meant = nearest(name, COMMANDS.iter().map(|command| command.name));
+        // What it is called in a shell.
+        let is_grep = name == "grep";
+        let meant =
+            nearest(name, COMMANDS.iter().map(|command| command.name)).or(is_grep.then_some("search"));
         let meant = meant.map(|name| format!(": did you mean /lcm {name}?")).unwrap_or_default();
         Error::invalid(format!("there is no /lcm {}{meant} (/lcm help lists all)", one_line(name, 40)))
     })

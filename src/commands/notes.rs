@@ -15,7 +15,7 @@ const NAME: &str = "notes";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "the notes in every block: list, add, change, remove",
+    help: "the notes in every block: list, add, set, remove",
     usage: &[
         ("notes", "the notes of this branch, each with its number and who wrote it"),
         ("notes add TEXT", "adds a note; the model sees it in its next request"),
@@ -87,7 +87,10 @@ fn read(rest: &str) -> Result<Option<(Change, bool)>> {
             None => (Change::Clear, !rest.trim().is_empty()),
             Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
         },
-        other => return Err(unclear(&format!("/lcm notes has no action {}", one_line(other, 40)))),
+        other => {
+            let other = one_line(other, 40);
+            return Err(unclear(&format!("/lcm notes takes add, set, remove or clear, not {other}")));
+        }
     };
     Ok(Some(asked))
 }

@@ -52,6 +52,8 @@ struct Stats {
     costs: (SummaryCost, SummaryCost),
     /// Summaries that are ready for the next compaction.
     ready: usize,
+    /// Whether something was purged from the session.
+    is_purged: bool,
     /// Of the project.
     messages: usize,
     sessions: usize,
@@ -76,6 +78,7 @@ impl Stats {
                     SummaryCost::of(&summaries.usages(None)?),
                 ),
                 ready: summaries.uncarried(conversation)?,
+                is_purged: messages.has_purged(conversation)?,
                 messages: messages.project_messages()?,
                 sessions: messages.conversations()?,
                 bytes,
@@ -111,6 +114,9 @@ impl Stats {
         rows.extend(long.map(|long| {
             ("Prompt cache", long.cache.as_ref().map_or_else(|| "not reported".to_owned(), Cache::in_words))
         }));
+        if self.is_purged {
+            rows.push(("Purged", "what was removed counts in no figure above, costs included".to_owned()));
+        }
         rows.push(("Background", background(asked.doing, self.ready)));
         rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));
         let more = || format!("{FULL} shows more, but reads all of this long history");

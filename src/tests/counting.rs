@@ -374,7 +374,7 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     );
     let shown = asking.command("search walrus --count tool").await;
     assert!(
-        shown.contains("\n  3  (of no tool), first m-") && shown.contains("\n  1  bash, first "),
+        shown.contains("\n  3  (no tool's output), first m-") && shown.contains("\n  1  bash, first "),
         "{shown}"
     );
     let shown = asking.command("search walrus --count outcome").await;

@@ -273,7 +273,7 @@ async fn the_user_can_list_and_change_the_notes() {
         ("notes remove", "/lcm notes remove takes the number of a note, not nothing; see /lcm help notes"),
         ("notes set two x", "/lcm notes set takes the number of a note, not two; see /lcm help notes"),
         ("notes remove 1 2", "/lcm notes remove takes one number; see /lcm help notes"),
-        ("notes burn", "/lcm notes has no action burn; see /lcm help notes"),
+        ("notes burn", "/lcm notes takes add, set, remove or clear, not burn; see /lcm help notes"),
         ("notes clear now", "/lcm notes has no now: it takes --yes; see /lcm help notes"),
         ("notes remove 3", "there is no note 3, only 1"),
         ("notes add", "the text is empty: say what the note is to say"),

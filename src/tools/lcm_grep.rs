@@ -283,7 +283,7 @@ pub fn named(group: &Group, by: CountBy) -> String {
         (Some(day), CountBy::Day) => format!("{day} UTC"),
         (Some(key), _) => lines::name(key),
         (None, CountBy::Path) => "(of no call on a file)".to_owned(),
-        (None, CountBy::Tool) => "(of no tool)".to_owned(),
+        (None, CountBy::Tool) => "(no tool's output)".to_owned(),
         (None, CountBy::Outcome) => "(not of a tool or command)".to_owned(),
         (None, _) => "(of no session)".to_owned(),
     }

@@ -81,15 +81,19 @@ pub async fn call(
     let ignored = ignored(name, arguments);
     let (scope, arguments, cancel) = (scope.clone(), arguments.to_owned(), cancel.clone());
     let mut blocks = store.read(move |view| answer(view, &scope, &arguments, &cancel)).await?;
-    for block in blocks.iter_mut().filter(|_| !ignored.is_empty()) {
-        match block {
-            Block::Text(text) => *text += &format!("\n{ignored}"),
-            Block::Data(data) if name == GREP => {
-                data["note"] =
-                    format!("{} {ignored}", data["note"].as_str().unwrap_or_default()).trim().into();
-            }
-            Block::Data(_) | Block::Image(_) => {}
+    if ignored.is_empty() {
+        return Ok(blocks);
+    }
+    for block in &mut blocks {
+        if let Block::Data(data) = block
+            && name == GREP
+        {
+            data["note"] = format!("{ignored} {}", data["note"].as_str().unwrap_or_default()).trim().into();
         }
+    }
+    // Before the answer, which is to something else than was meant.
+    if let Some(Block::Text(text)) = blocks.first_mut() {
+        text.insert_str(0, &format!("{ignored}\n"));
     }
     Ok(blocks)
 }

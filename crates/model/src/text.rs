@@ -226,8 +226,11 @@ pub fn dollars(amount: f64) -> String {
     }
 }
 
-/// A human-readable byte count: `2.1 MB`.
+/// A human-readable byte count: `2.1 MB`, or `377 bytes`.
 pub fn megabytes(bytes: u64) -> String {
+    if bytes < 1_000 {
+        return format!("{bytes} bytes");
+    }
     let bytes = bytes as f64;
     if bytes < 100_000.0 { format!("{:.0} KB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
 }

@@ -119,6 +119,14 @@ class Viewer {
     this.openBranch(session.leaf ?? "");
   }
 
+  /** @param {string} name a session's id, or what only one begins with @returns {number} -1 for none */
+  #numberOf(name) {
+    const whole = this.facts.findIndex(({ id }) => id === name);
+    // Ids of other agents' sessions have the agent's name before their own.
+    const begun = this.facts.filter(({ id }) => name.length >= 4 && [id, id.split(":").at(-1) ?? ""].some((one) => one.startsWith(name)));
+    return whole < 0 && begun.length === 1 ? this.facts.indexOf(begun[0]) : whole;
+  }
+
   /** @param {number} number */
   #session(number) {
     const session = this.read.get(number) ?? new Session(number, this.facts[number]);
@@ -474,15 +482,13 @@ class Viewer {
   /** Shows what an address names, without storing another: that would end the browser's way forward, and Back would return here. @param {string} hash */
   #follow(hash) {
     const parts = hash.slice(1).split("/").map(decoded);
-    const name = parts[0] === "session" ? parts.splice(0, 2)[1] : this.facts[0].id;
-    const begun = this.facts.flatMap(({ id }, number) => (name.length >= 4 && [id, id.split(":").at(-1)].some((one) => one?.startsWith(name)) ? [number] : []));
-    const isWhole = this.facts.some(({ id }) => id === name);
-    const named = isWhole ? this.facts.findIndex(({ id }) => id === name) : begun.length === 1 ? begun[0] : -1;
+    const name = parts[0] === "session" ? (parts.splice(0, 2)[1] ?? "") : this.facts[0].id;
+    const named = this.#numberOf(name);
     const leaf = parts[0] === "branch" ? parts.splice(0, 2)[1] : undefined;
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
-    const id = parts[0] || (named < 0 ? `session ${name}` : undefined);
+    const id = named < 0 && (!parts[0] || parts[0] === ABOUT) ? `session ${name}` : parts[0] || undefined;
     const isListed = id && id !== ABOUT;
     const at = isListed ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).idOf(id)) : named;
     const whole = (isListed && at !== undefined && this.#session(at).idOf(id)) || id;

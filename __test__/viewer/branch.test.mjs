@@ -192,6 +192,10 @@ test("the address names the session, for a reload and for Back", { skip: noBrows
   await page.evaluate(() => (location.hash = "#session/lost"));
   await page.waitForSelector(".pane ::-p-text(There is no session lost in this page)");
   assert.equal(await page.evaluate(() => location.hash), "#session/lost", "to be corrected");
+  for (const [hash, name] of [["#session/lost/about", "session lost"], ["#session/lost/travel/1", "session lost"], ["#session", "session "]]) {
+    await page.evaluate((hash) => (location.hash = hash), hash);
+    await page.waitForSelector(`.pane ::-p-text(There is no ${name} in this page)`);
+  }
   // The other one begins with the same.
   await page.evaluate(() => (location.hash = "#session/019a4f00-0000-7000-8000-000000000002"));
   await isOpen("second0000x");

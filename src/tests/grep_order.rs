@@ -1,5 +1,7 @@
 //! Which results of a search come first, and what their lines and an empty answer say about others.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::asking::{Asking, ageless, cursor, first, roles, with};
@@ -99,7 +101,29 @@ async fn the_newest_is_what_was_said_last_and_not_what_was_stored_last() {
         }
     }
     let newest = asking.command("search walrus --project --sort recent --limit 1").await;
+    assert!(newest.ends_with(" 5 more: add --more, or narrow the search."), "{newest}");
     assert_eq!(days_in(&newest.replace(['«', '»'], "")), ["14"], "{newest}");
+}
+
+/// A long output that names a word once is a weak match, but a match.
+#[tokio::test]
+async fn in_order_of_time_all_that_have_the_words_are_shown() {
+    let session = (0..6).fold(Session::new(), |session, n| {
+        let output =
+            format!("{} captured {n} {}", "of other things ".repeat(60), "and more of them ".repeat(60));
+        session.user(&format!("captured: {n}")).tool("bash", json!({"command": "x"}), &output)
+    });
+    let asking = Asking::about(&session.user("and now?")).await;
+    let ids_by = async |sort: &str| {
+        let answer = asking.json(&format!("search captured --messages --sort {sort} --limit 100")).await;
+        let hits = answer["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["id"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+    };
+    let total = asking.json("search captured --count role").await["total"].as_u64().unwrap();
+    assert_eq!(total, 12);
+    for sort in ["relevance", "recent", "oldest"] {
+        assert_eq!(ids_by(sort).await.len(), 12, "{sort}");
+    }
 }
 
 #[tokio::test]

@@ -66,6 +66,8 @@ const FURTHER: f64 = 0.5;
 pub(super) struct RankedMatch {
     pub target: MatchedNode,
     pub score: f64,
+    /// Whether it has all words of the query. Known only where the time decides the order.
+    pub is_whole: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +107,8 @@ pub(super) fn in_order(
     }
     if search.question.sort != Sort::Relevance {
         let best = ranked.first().map_or(0.0, |one| one.score);
-        // Where the time decides, weak matches are left out, unless each has what was quoted.
-        ranked.retain(|one| !query.phrases.is_empty() || one.score >= best * WEAK);
+        // Where the time decides, weak matches are left out, unless each has all words, or what was quoted.
+        ranked.retain(|one| !query.phrases.is_empty() || one.is_whole || one.score >= best * WEAK);
         let time = |one: &RankedMatch| match one.target {
             MatchedNode::Message(message, _) => search.view.messages().time(message),
             MatchedNode::Summary(summary) => search.view.summaries().span(summary).map(|span| span.from_time),
@@ -291,15 +293,23 @@ fn messages(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Resul
         // Only now, or the answer beside a question would get a share of it.
         let said = if is_talk(&one.role) { wanted.said_by(one.role == "user") } else { 1.0 };
         let score = one.score * said * if is_dated { DATED } else { 1.0 };
-        RankedMatch { target: MatchedNode::Message(one.message, one.passage), score }
+        RankedMatch { target: MatchedNode::Message(one.message, one.passage), score, is_whole: false }
     });
     let mut ranked: Vec<RankedMatch> = ranked.collect();
     ranked.sort_by(by_score);
     let unweighed = |(message, passages): Matched| {
         let (passage, score) = passages[0];
-        RankedMatch { target: MatchedNode::Message(message, passage), score }
+        RankedMatch { target: MatchedNode::Message(message, passage), score, is_whole: false }
     };
     ranked.extend(behind.map(unweighed));
+    if search.question.sort != Sort::Relevance {
+        for one in &mut ranked {
+            search.go_on()?;
+            let MatchedNode::Message(message, _) = one.target else { continue };
+            let text = search.view.messages().json_of(message)?;
+            one.is_whole = is_whole(&lens.has(&searchable(&text)));
+        }
+    }
     Ok(ranked)
 }
 
@@ -452,11 +462,20 @@ pub(super) fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Ranked
         if !query.phrases.iter().all(|phrase| said.has(phrase)) {
             continue;
         }
-        let closeness = lens.read(text).gain;
-        candidates.push(RankedMatch { target: MatchedNode::Summary(summary), score: score * closeness });
+        let closeness = lens.read(text);
+        candidates.push(RankedMatch {
+            target: MatchedNode::Summary(summary),
+            score: score * closeness.gain,
+            is_whole: is_whole(&closeness.has),
+        });
     }
     candidates.sort_by(by_score);
     Ok(candidates)
+}
+
+/// Whether a text that has the query's words so well has all of them.
+fn is_whole(has: &[f64]) -> bool {
+    has.iter().all(|has| *has > 0.0)
 }
 
 fn by_score(one: &RankedMatch, other: &RankedMatch) -> std::cmp::Ordering {

@@ -21,7 +21,7 @@ import { databaseIn } from "./stores.mjs";
 /** Each part of the tables and indexes. @type {[string, string][]} */
 const PARTS = [
   ["messages, packed", "name = 'messages'"],
-  ["their index by lineage and passage", "tbl_name = 'messages' AND name <> 'messages'"],
+  ["their indexes by lineage, passage and time", "tbl_name = 'messages' AND name <> 'messages'"],
   ["full text", "tbl_name LIKE 'messages_fts%'"],
   ["entries and their indexes", "tbl_name = 'entries'"],
   ["summaries, edges, their full text", "tbl_name LIKE 'summar%' OR tbl_name = 'carried'"],

@@ -403,7 +403,7 @@ class Viewer {
     const page = this.#page();
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     this.element.classList.toggle("has-detail", Boolean(this.selected));
-    const rest = () => (this.selected && this.selected !== ABOUT ? h("p", null, `There is no ${this.selected} in this page.`) : overviewDetail(page, this.title.textContent ?? "", this.about));
+    const rest = () => (this.selected && this.selected !== ABOUT ? h("p", null, missing(this.selected)) : overviewDetail(page, this.title.textContent ?? "", this.about));
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
@@ -414,6 +414,8 @@ class Viewer {
     clearTimeout(this.typing);
     this.typing = setTimeout(() => {
       if (this.input.value && ["read", "cost"].includes(this.view)) this.turn("history");
+      // On a narrow screen it hides the results.
+      if (this.input.value) this.element.classList.remove("has-detail");
       void this.#look();
     }, TYPING);
   }
@@ -585,6 +587,12 @@ function decoded(part) {
   } catch {
     return part;
   }
+}
+
+/** Says that an address names nothing, or perhaps several. @param {string} name */
+function missing(name) {
+  const mayBegin = /^[ms]-[0-9a-f]{0,9}$/.test(name) || /^session .{1,35}$/.test(name);
+  return `There is no ${name} in this page.${mayBegin ? " If several begin so, give more of it." : ""}`;
 }
 
 /** @param {string} title */

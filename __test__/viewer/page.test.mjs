@@ -228,6 +228,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     for (const [hash, shown, corrected] of [
       [`#${handle.slice(0, 7)}`, /depth 2/, `#${handle}`],
       ["#travel/99", /compaction/i, /^#travel\/3/],
+      ["#m-", /There is no m- in this page\. If several begin so, give more of it\./, "#m-"],
       ["#100%", /There is no 100% in this page\./, "#100%"],
     ]) {
       const { page, close } = await open(made.file, { hash: String(hash) });
@@ -268,6 +269,9 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await page.waitForFunction(() => document.querySelector(".pane")?.checkVisibility());
     await page.reload();
     assert.match(await text(page, ".pane"), /This page holds the whole session/);
+    // Results are not behind it.
+    await page.type("input", "event");
+    await page.waitForFunction(() => !document.querySelector(".pane")?.checkVisibility() && document.querySelector(".count")?.textContent);
     await close();
   });
 

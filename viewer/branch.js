@@ -170,7 +170,9 @@ export function itemOf(line, place) {
   const { entry, message } = line;
   const who = speaker(line);
   const isSaid = message !== undefined && message.kind !== "system" && who !== "mark";
-  return { id: message ? message.id : `e-${entry.id}`, line, speaker: who, isSaid, place, time: timeOf(line), tokens: message?.tokens ?? line.tokens ?? 0 };
+  // Of a block whose text is gone, the size is unknown too.
+  const tokens = entry.type === "compaction" && !isComplete({ line }) ? 0 : (message?.tokens ?? line.tokens ?? 0);
+  return { id: message ? message.id : `e-${entry.id}`, line, speaker: who, isSaid, place, time: timeOf(line), tokens };
 }
 
 /** @param {Session} session @param {string} leaf @returns {Line[]} */
@@ -184,7 +186,7 @@ function pathTo(session, leaf) {
   return path.reverse();
 }
 
-/** Whether a compaction is as in the session's file; the database has its summaries, but not its time, its text and what it kept. @param {Item} item */
+/** Whether a compaction is as in the session's file; the database has its summaries, but not its time, its text and what it kept. @param {{ line: Line }} item */
 export const isComplete = ({ line }) => Date.parse(line.entry.timestamp) > 0;
 
 /** Whether the model sees a message, as it is or in another form. @param {Line} line @param {Map<string, any>} edits */

@@ -90,7 +90,7 @@ function messageOf(page, item) {
 function blockOf(page, item) {
   const step = page.branch.compactions.indexOf(item) + 1;
   const block = String(item.line.entry.summary ?? "");
-  return [opened("tool", [h("b", null, `Compaction ${step}`), quiet(`the block, ≈ ${count(item.tokens, "token")}`)], () => [markdown(block, leadIn(page))]), link("What the model saw then", () => page.travel(step))];
+  return [opened("tool", [h("b", null, `Compaction ${step}`), quiet(item.tokens ? `the block, ≈ ${count(item.tokens, "token")}` : "the block")], () => [markdown(block, leadIn(page))]), link("What the model saw then", () => page.travel(step))];
 }
 
 /** @param {Page} page @param {Part} part @param {Item} item @returns {HTMLElement} */

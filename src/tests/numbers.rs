@@ -206,6 +206,13 @@ async fn what_two_commands_show_is_equal() {
     let purged = ask_in(&machine.home, folder, &scope, None, line).await.unwrap().answer;
     assert_eq!(purged["messages"], 2, "{purged}");
     assert_eq!(check("a purge of a session", &scope).await["sessions"]["stats"], 5);
+    let emptied = Scope::at(find("three").await, Some(other.leaf().to_owned()));
+    for form in ["", "--jsonl "] {
+        let line = format!("export {form}{}", machine.at("emptied").display());
+        let refused = ask_in(&machine.home, folder, &emptied, None, &line).await.unwrap_err().to_string();
+        assert!(refused.contains("there is nothing to export"), "{line}: {refused}");
+        assert!(!machine.at("emptied").exists(), "{line}");
+    }
 }
 
 /// A summary that goes on after the fork is no summary of the fork.

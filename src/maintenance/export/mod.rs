@@ -101,12 +101,12 @@ impl Exported {
     }
 }
 
-/// This session, or all of which anything is left; at least one. Each began with its first message: a rebuild renews when the store first saw it.
+/// This session or all, those of which anything is left; at least one. Each began with its first message: a rebuild renews when the store first saw it.
 fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
     let mut sessions = Vec::new();
     for session in view.messages().sessions(only)? {
-        if only.is_some() || view.messages().is_left(session.id)? {
+        if view.messages().is_left(session.id)? {
             sessions.push(session);
         }
     }
@@ -115,7 +115,7 @@ fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
         session.started_at = if first > 0 { first } else { session.started_at };
     }
     if sessions.is_empty() {
-        Err(Error::invalid("this session has nothing to export yet"))
+        Err(Error::invalid("there is nothing to export: no message is stored here"))
     } else {
         Ok(sessions)
     }

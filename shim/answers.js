@@ -40,14 +40,15 @@ export function columnsFor(ctx) {
  * @param {string} line what was asked
  * @param {string} text
  * @param {boolean} isAwaited whether the user waits for it, so that a panel does not interrupt
+ * @param {string} [leaving] what Escape does in a panel
  */
-export async function show(ctx, line, text, isAwaited) {
+export async function show(ctx, line, text, isAwaited, leaving = "close") {
   const lines = wrap(text, columnsFor(ctx) ?? 80);
   const shown = [plain(`/lcm ${line}`.trim()), ...lines].join("\n");
   const paint = (/** @type {string} */ answer) => colored(ctx.ui.theme, answer);
   const isLong = lines.length + BESIDE > (process.stdout.rows ?? Infinity);
   const tui = isAwaited && isLong ? await components(ctx) : undefined;
-  if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n")));
+  if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n"), leaving));
   const place = `${ctx.sessionManager.getSessionId()} ${ctx.sessionManager.getLeafId()}`;
   if (last.place !== place) Object.assign(last, { place, answers: [] });
   last.answers = [...last.answers, shown].slice(-KEPT);
@@ -83,9 +84,11 @@ class LongAnswer {
   #asked;
   #lines;
   #scroll;
+  #leaving;
 
-  /** @param {import("./panel.js").Screen} screen @param {import("./panel.js").Tui} tui @param {string[]} lines what was asked, and the answer */
-  constructor(screen, tui, [asked, ...lines]) {
+  /** @param {import("./panel.js").Screen} screen @param {import("./panel.js").Tui} tui @param {string[]} lines what was asked, and the answer @param {string} leaving */
+  constructor(screen, tui, [asked, ...lines], leaving) {
+    this.#leaving = leaving;
     this.#screen = screen;
     this.#tui = tui;
     this.#asked = asked;
@@ -99,7 +102,7 @@ class LongAnswer {
   render(width) {
     const { lines, note } = this.#scroll.seen(this.#lines);
     const cut = (/** @type {string} */ line) => this.#tui.truncateToWidth(line, width);
-    return [this.#asked, ...lines, this.#screen.theme.fg("dim", `${note} · ↑↓ page up/down: scroll · esc: close`)].map(cut);
+    return [this.#asked, ...lines, this.#screen.theme.fg("dim", `${note} · ↑↓ page up/down: scroll · esc: ${this.#leaving}`)].map(cut);
   }
 
   /** @param {string} data */

@@ -250,7 +250,7 @@ class Commands {
 async function isConfirmed(ctx, line, { title, message }) {
   if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, permanently";
-  await show(ctx, line, message, true);
+  await show(ctx, line, message, true, "on to the question");
   return (await uiOf(ctx).select(title, ["No", yes])) === yes;
 }
 

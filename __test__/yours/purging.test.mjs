@@ -167,6 +167,18 @@ for (const host of hostsFor()) {
   });
 }
 
+test("a preview that is longer than the screen says that the question follows", { skip: noTerminal }, async (t) => {
+  const project = await aSecret(t);
+  const terminal = project.openTerminal(["-c"], { cols: 80, rows: 14 });
+  await terminal.waitFor((screen) => /LCM: 6 msgs/.test(screen), "the footer");
+  await terminal.send(`/lcm purge ${saying(project)[0]}`);
+  await terminal.waitFor((screen) => screen.includes("esc: on to the question"), "how it goes on");
+  terminal.press("escape");
+  await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message"), "the question");
+  terminal.press("enter");
+  await terminal.waitFor((screen) => screen.includes("Nothing was removed."), "that nothing was done");
+});
+
 test("in the TUI the user is asked, and the session continues", { skip: noTerminal }, async (t) => {
   const project = await aSecret(t);
   const terminal = project.openTerminal(["-c"]);

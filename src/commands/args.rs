@@ -96,8 +96,8 @@ impl Rest {
             } else if let Some(name) = valued(command.name).iter().find(|known| **known == name) {
                 let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
                 if value.is_empty() {
-                    let of = command.name;
-                    return Err(Error::invalid(format!("{name} needs a value; see /lcm help {of}")));
+                    let (of, values) = (command.name, search::values(name));
+                    return Err(Error::invalid(format!("{name} needs a value{values}; see /lcm help {of}")));
                 }
                 rest.options.push((name, value.to_owned()));
             } else if let Some(name) = rest.flags.iter().find(|known| **known == word.trim()) {
@@ -299,6 +299,9 @@ mod tests {
         assert!(error.starts_with("/lcm export has no --hmtl: did you mean --html? it takes "), "{error}");
         let error = typed(&search::COMMAND, "a --jsno").query().unwrap_err().to_string();
         assert!(error.starts_with("/lcm search has no --jsno: did you mean --json? see "), "{error}");
+        let error = Rest::typed(&search::COMMAND, "a --count").unwrap_err().to_string();
+        let values = "session, day, role, tool, path, outcome, agent";
+        assert_eq!(error, format!("--count needs a value: {values}; see /lcm help search"));
         let none = |line| typed(&stats::COMMAND, line).none();
         assert!(none("now").is_err() && none(" ").is_ok());
     }

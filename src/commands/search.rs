@@ -87,6 +87,18 @@ pub(crate) const AGENT: &str = "--agent";
 /// The options with a value.
 pub(crate) const VALUED: [&str; 10] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, COUNT, AGENT, SESSION];
 
+/// Which values an option takes, after a colon, if it takes only some.
+pub(super) fn values(option: &str) -> String {
+    let some = match option {
+        COUNT => &COUNTED_BY[..],
+        ROLE => &ROLES[..],
+        AGENT => &WRITERS[..],
+        SORT => &["relevance", "recent", "oldest"],
+        _ => return String::new(),
+    };
+    format!(": {}", some.join(", "))
+}
+
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (question, limit) = question(asked)?;
     let (scope, manner, cancel) = (asked.scope.clone(), asked.manner, asked.cancel.clone());

@@ -115,7 +115,7 @@ impl Stats {
             ("Prompt cache", long.cache.as_ref().map_or_else(|| "not reported".to_owned(), Cache::in_words))
         }));
         if self.is_purged {
-            rows.push(("Purged", "what was removed counts in no figure above, costs included".to_owned()));
+            rows.push(("Purged", "what was removed no longer counts in the messages, the cost of summaries and the prompt cache".to_owned()));
         }
         rows.push(("Background", background(asked.doing, self.ready)));
         rows.push(("Database", format!("{}, {}", megabytes(self.bytes), database(asked.store()).1)));

@@ -131,6 +131,10 @@ async fn what_looks_like_a_filter_in_a_query_is_said_to_be_words() {
         for line in ["", " --count role", " --branch"] {
             let answer = asking.command(&format!("search {query}{line}")).await;
             assert!(answer.contains(&command), "{line}: {answer}");
+            assert!(
+                !answer.contains(&format!("has `{word}`: the results have the other")),
+                "{line}: {answer}"
+            );
         }
         assert_eq!(asking.json(&format!("search {query}")).await["asWords"], json!([word]));
     }

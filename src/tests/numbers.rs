@@ -195,6 +195,11 @@ async fn what_two_commands_show_is_equal() {
     let purged = ask_in(&machine.home, folder, &scope, None, &format!("{line} --json")).await.unwrap().answer;
     assert_eq!(purged["messages"], 1, "{purged}");
     let shown = check("a purge", &scope).await;
+    let stats = ask_in(&machine.home, folder, &scope, None, "stats").await.unwrap().text;
+    assert!(
+        stats.contains("\nPurged          what was removed no longer counts in the messages, "),
+        "{stats}"
+    );
     assert_eq!(shown["messages of the project"]["stats"], 10 + 16 - 1);
     check("a purge, in the fork", &forked).await;
 

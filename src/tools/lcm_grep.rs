@@ -417,7 +417,11 @@ pub fn only_similar(question: &Question, unknown: &[String]) -> String {
 
 /// Which words nothing has, where the results have others of the query.
 pub fn absent(question: &Question, absent: &[String]) -> String {
-    has_not(question, absent, "the other words")
+    // What looks like a filter is spoken of anyway.
+    let filters = as_words(question);
+    let is_word = |word: &&String| !filters.iter().any(|filter| filter.eq_ignore_ascii_case(word));
+    let words: Vec<String> = absent.iter().filter(is_word).cloned().collect();
+    has_not(question, &words, "the other words")
 }
 
 fn has_not(question: &Question, words: &[String], but: &str) -> String {

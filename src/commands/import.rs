@@ -192,7 +192,7 @@ fn as_json(report: &Report) -> Value {
     let failed = |file: &Unreadable| json!({"name": file.name, "reason": file.reason});
     json!({
         "files": report.files, "sessions": report.sessions, "projects": report.projects,
-        "newMessages": report.new, "knownMessages": report.known, "summaries": report.summaries, "silentSessions": report.silent,
+        "newMessages": report.new, "knownMessages": report.known, "purgedMessages": report.purged, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
         "tooLongLines": report.too_long.iter().map(|LongLine { file, number, bytes }| json!({"name": file, "line": number, "bytes": bytes})).collect::<Value>(),
         "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
@@ -246,6 +246,11 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     let (sessions, new) = (count(report.sessions, "session"), count(report.new, "message"));
     let mut out = format!("{sessions}{of}: {new} new, {} known already", grouped(report.known));
     for (n, noun, what) in [
+        (
+            report.purged,
+            "message",
+            if report.purged == 1 { "stays purged" } else { "stay purged" }.to_owned(),
+        ),
         (report.silent, "empty session", "left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),

@@ -78,7 +78,7 @@ impl Stats {
                     SummaryCost::of(&summaries.usages(None)?),
                 ),
                 ready: summaries.uncarried(conversation)?,
-                is_purged: messages.has_purged(conversation)?,
+                is_purged: messages.purged_in(conversation)? > 0,
                 messages: messages.project_messages()?,
                 sessions: messages.conversations()?,
                 bytes,

@@ -415,7 +415,10 @@ async fn a_session_that_begins_when_a_purged_one_did_is_stored() {
                 let said = stored(&machine).await.into_iter().find(|(_, said, _)| *said).unwrap();
                 purge(&machine, said.0).await;
                 let again = machine.run(&line).await;
-                assert!(again.ends_with(": 0 messages new, 0 known already"), "{agent}: {again}");
+                assert!(
+                    again.ends_with(": 0 messages new, 0 known already, 1 message stays purged"),
+                    "{agent}: {again}"
+                );
             }
         }
     }

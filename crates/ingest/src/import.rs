@@ -51,6 +51,8 @@ pub struct Report {
     pub new: usize,
     /// Messages of these sessions that were stored before.
     pub known: usize,
+    /// Messages of the files' sessions that are purged; they are not stored again.
+    pub purged: usize,
     /// Summaries that another database had and that are stored now, and new ones of session files.
     pub summaries: usize,
     /// Sessions without a message that are no side chains; they are not stored.
@@ -253,7 +255,6 @@ impl RunningImport<'_> {
     }
 
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
-        self.stored.clear();
         let before = self.progress.done.load(Ordering::Relaxed);
         for (number, file) in files.iter().enumerate() {
             self.progress.done.store(before + number, Ordering::Relaxed);
@@ -263,16 +264,33 @@ impl RunningImport<'_> {
                     self.report.failed.push(Unreadable::new(&file.path, &error));
                 }
                 Err(error) => {
-                    self.report.sessions += self.stored.len();
+                    self.count(store).await?;
                     return Err(error);
                 }
                 Ok(()) => {}
             }
         }
         self.progress.done.store(before + files.len(), Ordering::Relaxed);
-        self.report.sessions += self.stored.len();
-        self.report.projects += usize::from(!self.stored.is_empty());
+        self.count(store).await?;
         store.checkpoint().await
+    }
+
+    /// Counts the sessions of this project, and what of them is purged.
+    async fn count(&mut self, store: &Store) -> Result<()> {
+        let stored = std::mem::take(&mut self.stored);
+        let count = move |view: &View<'_>| {
+            let (mut left, mut purged) = (0, 0);
+            for conversation in stored {
+                left += usize::from(view.messages().is_left(conversation)?);
+                purged += view.messages().purged_in(conversation)?;
+            }
+            Ok((left, purged))
+        };
+        let (left, purged) = store.read(count).await?;
+        self.report.sessions += left;
+        self.report.projects += usize::from(left > 0);
+        self.report.purged += purged;
+        Ok(())
     }
 
     async fn file(&mut self, file: &Found, store: &Store) -> Result<()> {
@@ -359,9 +377,7 @@ impl RunningImport<'_> {
         self.report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
         self.report.new += new;
         self.report.known += known;
-        if store.read(move |view| view.messages().is_left(conversation)).await? {
-            self.stored.insert(conversation);
-        }
+        self.stored.insert(conversation);
         Ok(())
     }
 }

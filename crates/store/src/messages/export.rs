@@ -65,11 +65,11 @@ impl Messages<'_> {
         )
     }
 
-    /// Whether any message of the session was purged.
-    pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
+    /// How many messages of the session were purged.
+    pub fn purged_in(&self, conversation: ConversationId) -> Result<usize> {
         self.one(
-            "SELECT EXISTS (SELECT 1 FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
-              WHERE m.kind = 4 AND e.conversation_id = ?1)",
+            "SELECT count(DISTINCT m.id) FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
+              WHERE m.kind = 4 AND e.conversation_id = ?1",
             [conversation],
         )
     }

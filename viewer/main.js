@@ -490,11 +490,13 @@ class Viewer {
     const view = VIEWS.find(([name]) => name !== "history" && name === parts[0])?.[0] ?? "history";
     if (view !== "history") parts.shift();
     const step = view === "travel" ? Number(parts.shift()) || 0 : 0;
-    const id = named < 0 && (!parts[0] || parts[0] === ABOUT) ? `session ${name}` : parts[0] || undefined;
+    const isBranch = !leaf || this.#session(Math.max(named, 0)).lines.has(leaf);
+    const wanted = !isBranch ? `branch ${leaf}` : parts[0] || undefined;
+    const id = named < 0 && (!wanted || wanted === ABOUT) ? `session ${name}` : wanted;
     const isListed = id && id !== ABOUT;
     const at = isListed ? [Math.max(named, 0), ...this.facts.keys()].find((number) => this.#session(number).idOf(id)) : named;
     const whole = (isListed && at !== undefined && this.#session(at).idOf(id)) || id;
-    if (at !== undefined) this.#openAt(at, leaf, isListed ? whole : undefined);
+    if (at !== undefined || named >= 0) this.#openAt(at ?? named, leaf, isListed && at !== undefined ? whole : undefined);
     if (at === undefined || view === "history") {
       this.view = "history";
       this.go(whole);

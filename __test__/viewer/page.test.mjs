@@ -230,6 +230,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
       ["#travel/99", /compaction/i, /^#travel\/3/],
       ["#m-", /There is no m- in this page\. If several begin so, give more of it\./, "#m-"],
       ["#100%", /There is no 100% in this page\./, "#100%"],
+      ["#branch/zzz", /There is no branch zzz in this page\./, "#branch/zzz"],
     ]) {
       const { page, close } = await open(made.file, { hash: String(hash) });
       assert.match(await text(page, ".pane"), /** @type {RegExp} */ (shown));

@@ -66,6 +66,8 @@ export class Branch {
   /** @param {Line} line */
   #add(line) {
     const { entry } = line;
+    // It only holds the place of an entry that the database has without a line.
+    if (entry.type === "custom" && entry.customType === "lcm-link") return;
     const item = itemOf(line, this.said.length);
     this.items.push(item);
     if (item.isSaid) this.said.push(item);

@@ -42,6 +42,8 @@ export function listen(table) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = /** @type {HTMLElement} */ (event.target);
+    // A list has keys of its own, until it is left.
+    if (target.matches?.("select") && ["Escape", "Enter"].includes(event.key)) return target.blur();
     const isTyping = target.matches?.("input, select, textarea");
     const leaves = ["Escape", ...(target.matches?.("input") ? ["Enter", "ArrowDown", "ArrowUp"] : [])];
     if (isTyping && !leaves.includes(event.key)) return;

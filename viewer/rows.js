@@ -101,7 +101,7 @@ function drawItem(item, words, edits, covered) {
     { className: `row c-${item.speaker}${hidden ? " hidden-from-model" : ""}${isCovered ? " covered" : ""}`, "data-id": item.id },
     h("span", { className: "who" }, nameOf(item.line)),
     h("span", { className: "words", dir: "auto" }, words),
-    hidden && h("span", { className: "chip warn", title: hidden }, item.line.message?.kind === "private" ? "!!" : "edited"),
+    hidden && item.speaker !== "purged" && h("span", { className: "chip warn", title: hidden }, item.line.message?.kind === "private" ? "!!" : "edited"),
     failed && h("span", { className: "chip bad" }, "failed"),
     h("span", { className: "quiet tokens" }, item.tokens ? short(item.tokens) : ""),
     h("span", { className: "quiet time" }, minute(item.time)),

@@ -392,6 +392,7 @@ test("what follows grep -e is the pattern, whatever it begins with, unless it is
     assert.equal((await answer(own, "grep", ...line)).code, 0, line.join(" "));
   }
   assert.match((await answer(own, "grep", "-e", "x", "--nonsense")).stderr, /'--nonsense'/);
+  assert.match((await answer(own, "grep", "-e", "staff", "-e", "nobody")).stderr, /^pi-lcm: -e is given more than once: grep -e 'ONE\|OTHER' finds either$/m);
 });
 
 test("a long answer on a terminal goes through the user's pager", { skip: noTerminal }, async (t) => {

@@ -337,7 +337,10 @@ describe("how the server ends", () => {
     const { code, stderr } = await wrong.end();
     assert.deepEqual([code, stderr.split("\n").length], [2, 2], stderr);
     assert.match(stderr, /a similar argument exists: .--project./);
-    assert.deepEqual([...silent.heard(), ...wrong.heard()], []);
+    const nowhere = path.join(shell.cwd, "nowhere");
+    const missing = ["--project", "--db"].map((option) => start(t, shell, option, nowhere));
+    for (const server of missing) assert.deepEqual(await server.end(), { code: 2, stderr: `pi-lcm: there is no ${nowhere}\n` });
+    assert.deepEqual([silent, wrong, ...missing].flatMap((server) => server.heard()), []);
   });
 });
 

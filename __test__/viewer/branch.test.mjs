@@ -57,6 +57,11 @@ test("hidden messages are marked with the reason", () => {
   assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)"]);
 });
 
+test("an entry that only holds the place of another has no row", () => {
+  const branch = branchOf([{ type: "custom", customType: "lcm-link" }, user("a"), { type: "custom", customType: "other" }]);
+  assert.deepEqual(branch.items.map(({ line }) => line.entry.id), ["e1", "e2"]);
+});
+
 test("what the model never saw is not counted in its context", () => {
   const branch = branchOf([user("a"), secret, user("b")]);
   assert.deepEqual(rowsOfContext(branch, branch.context(0), 0)[0], { words: "2 messages, all as they were said, until the end of the branch", tokens: 20 });

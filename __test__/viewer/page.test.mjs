@@ -249,6 +249,12 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await page.waitForFunction(() => location.hash === "#branch/aa000002");
     await page.reload();
     assert.equal(await branch(), "aa000002");
+    for (const leaves of ["Escape", "Enter"]) {
+      await press(page, "1", "b", leaves, "3");
+      await page.waitForSelector(".page[data-view=travel]");
+    }
+    await press(page, "1");
+    await page.waitForFunction(() => location.hash === "#branch/aa000002");
     await page.click("[data-view=read][role=tab]");
     await page.waitForFunction(() => location.hash === "#branch/aa000002/read");
     for (const [expected, view] of [["aa000002", "history"], [own, "history"]]) {

@@ -280,7 +280,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
         Some("help") => [NAME].into_iter().chain(arguments.skip(1)).chain(["--help"]).collect(),
         _ => [NAME].into_iter().chain(arguments).collect(),
     };
-    let named = pattern_last(named);
+    let named = pattern_last(named)?;
     match program().try_get_matches_from(named) {
         Ok(matches) => match matches.subcommand() {
             Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
@@ -297,7 +297,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
 }
 
 /// `grep -e PATTERN` with the pattern behind a `--`, because it may begin with a hyphen, as in grep.
-fn pattern_last(mut arguments: Vec<&str>) -> Vec<&str> {
+fn pattern_last(mut arguments: Vec<&str>) -> Result<Vec<&str>> {
     let known: Vec<String> = program()
         .find_subcommand(GREP)
         .into_iter()
@@ -311,6 +311,9 @@ fn pattern_last(mut arguments: Vec<&str>) -> Vec<&str> {
     let is_known = |argument: &str| known.iter().any(|name| argument.split('=').next() == Some(name));
     let is_flag = |argument: &&str| REGEX_FLAGS.contains(argument);
     let end = arguments.iter().position(|argument| *argument == "--").unwrap_or(arguments.len());
+    if arguments[..end].iter().filter(|argument| is_flag(argument)).count() > 1 {
+        return Err(Error::invalid("-e is given more than once: grep -e 'ONE|OTHER' finds either"));
+    }
     let at = arguments[..end].iter().position(is_flag).map(|flag| flag + 1).filter(|at| *at < end);
     if let Some(at) = at.filter(|at| arguments[*at].starts_with('-') && !is_known(arguments[*at])) {
         let pattern = arguments.remove(at);
@@ -319,7 +322,7 @@ fn pattern_last(mut arguments: Vec<&str>) -> Vec<&str> {
         }
         arguments.push(pattern);
     }
-    arguments
+    Ok(arguments)
 }
 
 /// Converts clap's error to a sentence.

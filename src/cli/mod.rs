@@ -111,6 +111,10 @@ impl Cli {
 
     /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.
     async fn serve(&self, line: CliRequest, history: ChosenHistory) -> CliReply {
+        // A client lists a server that starts as one that works.
+        if let Some(missing) = history.project.iter().chain(&history.database).find(|path| !path.exists()) {
+            return complaint(&Error::invalid(format!("there is no {}", missing.display())), false);
+        }
         let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
         served.err().map(|error| complaint(&error, false)).unwrap_or_default()
     }

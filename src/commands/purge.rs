@@ -160,7 +160,11 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     let mut removed = vec![count(messages, "message") + &time];
     for (n, noun, what) in [
         (ignored.len(), "message", " that search ignores"),
-        (repeating.len(), "message", " repeating or mentioning them"),
+        (
+            repeating.len(),
+            "message",
+            if messages == 1 { " repeating or mentioning it" } else { " repeating or mentioning them" },
+        ),
         (summaries.len(), "derived summary", ""),
     ] {
         if n > 0 {

@@ -108,7 +108,7 @@ fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
             // As everywhere, what Pi itself wrote, a changed version and a purged message are no messages.
             let noun = match message.kind {
                 MessageKind::Conversation | MessageKind::Private => "message",
-                MessageKind::System => "system prompt",
+                MessageKind::System => "record that search ignores",
                 MessageKind::Edited => "version of edited messages",
                 MessageKind::Purged => "message purged",
             };

@@ -24,7 +24,7 @@ async fn a_store_with_forks_edits_and_compactions_is_sound() {
     let messages = patient.ask::<i64>("SELECT count(*) FROM messages WHERE kind < 2");
     assert!(
         report.contains(&format!(
-            "Messages       ok     {messages} messages, 1 system prompt, 1 version of edited messages\n"
+            "Messages       ok     {messages} messages, 1 record that search ignores, 1 version of edited messages\n"
         )),
         "{report}"
     );

@@ -66,7 +66,12 @@ async fn the_agents_session_with_the_latest_message_is_described_first() {
     let asking = asking.with_session("gemini:1", &Session::new().user("a seal")).await;
     let text = asking.describe(json!({})).await;
     let (_, agents) = text.split_once("Other agents here, the last active first:\n- codex:1").unwrap();
-    assert!(agents.contains("- gemini:1"), "{text}");
+    assert!(agents.contains("- gemini:1") && !text.contains(" more; in all"), "{text}");
+    let asking = asking.with_session("gemini:2", &Session::new().user("two seals")).await;
+    let asking = asking.with_session("gemini:3", &Session::new().user("three seals")).await;
+    let text = asking.describe(json!({})).await;
+    let rest = "\n… 1 more; in all: codex 1, gemini 3; lcm_grep takes an \"agent\"";
+    assert!(text.ends_with(rest), "{text}");
 }
 
 #[tokio::test]

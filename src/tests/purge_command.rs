@@ -153,7 +153,7 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     secrets.ingest("one", &secrets.session).await;
 
     let asked = ask(&secrets, &format!("purge {name}")).await;
-    assert!(asked.text.contains(", 5 messages repeating or mentioning them, and "), "{}", asked.text);
+    assert!(asked.text.contains(", 5 messages repeating or mentioning it, and "), "{}", asked.text);
     // All that goes is named.
     let named =
         |end: &str| asked.text.lines().filter(|line| line.starts_with("  m-") && line.ends_with(end)).count();

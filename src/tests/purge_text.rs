@@ -99,6 +99,18 @@ async fn a_text_is_purged_only_on_purpose() {
 }
 
 #[tokio::test]
+async fn what_messages_of_one_time_have_in_common_is_no_trace_of_a_purged_one() {
+    let (time, record) = ("2026-11-20T09:30:00.000Z", "0198f3a4-0000-7000-8000-00000000abcd");
+    let said = |text: &str| json!({"role": "user", "content": format!("{text} at {time}"), "record": {"of": record}});
+    let mut secrets = SecretStore::new().await;
+    let first = secrets.session.entries.len() + 1;
+    secrets.session = secrets.session.message(said("The tea")).message(said("The coffee"));
+    secrets.ingest("one", &secrets.session).await;
+    let asked = ask(&secrets, &format!("purge e{first}")).await;
+    assert!(asked.text.contains("1 message") && !asked.text.contains("long string"), "{}", asked.text);
+}
+
+#[tokio::test]
 async fn after_a_purge_by_id_the_answer_names_what_holds_a_long_string_of_it() {
     let mut secrets = SecretStore::new().await;
     let first = secrets.session.entries.len() + 1;

@@ -1,5 +1,6 @@
 //! `lcm_describe`: a compact map of the history.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
@@ -121,20 +122,34 @@ fn of_all(overview: &Overview) -> String {
 
 /// The other sessions of the project; costs the length of those listed.
 fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
-    let mut ids = view.messages().other_sessions(scope.conversation, MOST_SESSIONS + 1)?;
-    // Pi's come first.
-    let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
-    ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
-    let more = if ids.len() > MOST_SESSIONS { "\n…" } else { "" };
-    ids.truncate(MOST_SESSIONS);
-    let (mut out, of_agents) = (String::new(), view.messages().sessions_of_agents(MOST_OF_AGENTS)?);
-    for (heading, ids, more) in [
-        ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", ids, more),
-        ("Other agents here, the last active first:", of_agents, ""),
+    let (mut of_pi, mut of_agents) = (Vec::new(), BTreeMap::<_, usize>::new());
+    for id in view.messages().other_sessions(scope.conversation, i32::MAX as usize)? {
+        match agent_of_session(&view.messages().session_id(id)?) {
+            None => of_pi.push(id),
+            Some(agent) => *of_agents.entry(agent).or_default() += 1,
+        }
+    }
+    let (pis, agents) = (of_pi.len(), of_agents.values().sum());
+    of_pi.truncate(MOST_SESSIONS);
+    let each: Vec<String> = of_agents.iter().map(|(agent, sessions)| format!("{agent} {sessions}")).collect();
+    let each = format!("; in all: {}; lcm_grep takes an \"agent\"", each.join(", "));
+    let mut out = String::new();
+    for (heading, ids, all, each) in [
+        ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", of_pi, pis, ""),
+        (
+            "Other agents here, the last active first:",
+            view.messages().sessions_of_agents(MOST_OF_AGENTS)?,
+            agents,
+            &each,
+        ),
     ] {
+        let shown = ids.len();
         let listed = ids.into_iter().map(|id| session(view, id)).collect::<Result<Vec<_>>>()?;
-        if !listed.is_empty() {
-            let _ = write!(out, "\n\n{heading}\n{}{more}", listed.join("\n"));
+        if shown > 0 {
+            let _ = write!(out, "\n\n{heading}\n{}", listed.join("\n"));
+        }
+        if all > shown {
+            let _ = write!(out, "\n… {} more{each}", grouped(all - shown));
         }
     }
     Ok(out)

@@ -7,7 +7,7 @@ use crate::Upkeep;
 use crate::columns::Queries as _;
 use lcm_model::error::Result;
 use lcm_model::ids::{EntryId, MessageId, SummaryId};
-use lcm_model::{Needles, each_string, read_json};
+use lcm_model::{Message, Needles, Part, each_string};
 
 /// The fewest characters of a string that tells messages apart, and the most such strings that are looked for.
 const LONG: usize = 20;
@@ -62,18 +62,27 @@ impl Upkeep<'_> {
     /// Long strings of these messages, such as keys, by which other copies are found.
     pub fn long_strings(&self, messages: &BTreeSet<MessageId>) -> Needles {
         let mut found = BTreeSet::new();
+        // A time, as in 2026-11-20T09:30:00.000Z, has no other letters.
+        let tells = |c: char| c.is_alphabetic() && !"TZ".contains(c);
         let is_long = |word: &&str| {
             word.chars().count() >= LONG
                 && word.contains(|c: char| c.is_ascii_digit())
-                && word.contains(char::is_alphabetic)
+                && word.contains(tells)
         };
         for id in messages {
             let Ok(json) = self.messages().json_of(*id) else { continue };
-            let Ok(value) = read_json(&json) else { continue };
-            each_string(&value, &mut |text| {
+            let mut split = |text: &str| {
                 let words = text.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>=".contains(c));
                 found.extend(words.filter(is_long).map(ToOwned::to_owned));
-            });
+            };
+            // Its record has ids that others have, too.
+            for part in Message::parse(&json).parts {
+                match part {
+                    Part::Text(text) | Part::Thinking(text) => split(&text),
+                    Part::ToolCall { arguments, .. } => each_string(&arguments, &mut split),
+                    Part::Image { .. } => {}
+                }
+            }
         }
         Needles::of(found.into_iter().take(MOST))
     }

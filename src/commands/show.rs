@@ -92,7 +92,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
 }
 
 fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
-    let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
+    let SummaryPortrait { card, created_at, holds, session, above, below, .. } = portrait;
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let below: Vec<Named> = match below {
         SummarySources::Summaries(children) => children.iter().map(Named::of).collect(),
@@ -109,20 +109,24 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
         Some(model) => format!("by {}", in_line(model)),
         None => "without a model".to_owned(),
     };
+    let place = match &session {
+        Some(session) => format!("in session {}", of_session(session)),
+        None if holds => "part of this branch".to_owned(),
+        None => "not part of this branch".to_owned(),
+    };
     let out = format!(
-        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {} of this branch\n\n{text}\n\n{}{}",
+        "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {place}\n\n{text}\n\n{}{}",
         if degraded { " degraded" } else { "" },
         count(messages, "message"),
         local_span(from_time, to_time),
         grouped(tokens),
-        if holds { "part" } else { "not part" },
         list("condensed into", &above),
         list("made from", &below)
     );
     let json = json!({
         "kind": "summary", "id": handle, "depth": depth, "degraded": degraded, "messages": messages,
         "from": timestamp(from_time), "to": timestamp(to_time), "tokens": tokens, "model": model,
-        "created": timestamp(created_at), "onBranch": holds, "condensedInto": above, "madeFrom": below,
+        "created": timestamp(created_at), "onBranch": holds, "session": session.map(|session| session.id), "condensedInto": above, "madeFrom": below,
         "text": text,
     });
     Answer::new(out.trim_end().to_owned(), json)

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::support::Session;
 use crate::tools;
+use lcm_model::ids::ConversationId;
 use lcm_model::{Quote, QuoteKind};
+use lcm_recall::Scope;
 
 /// Ten turns: the first eight messages under a D1, the next four under a leaf, eight uncovered.
 async fn mapped() -> (Asking, [String; 4]) {
@@ -199,6 +201,21 @@ async fn a_message_is_described_with_its_position_summaries_and_files() {
     assert_eq!(lines[5], "Files changed: src/b.rs. Files only read: none.");
     let answer = asking.describe(json!({"section": "by_id", "summary_id": top})).await;
     assert!(answer.contains("Files changed: src/b.rs. Files only read: src/a.rs."), "{answer}");
+}
+
+#[tokio::test]
+async fn a_summary_of_another_session_says_of_which() {
+    let asking = Asking::about(&Session::new().chat(3, 3)).await;
+    let id = asking.leaf(0..6, "The first way").await;
+    let id = asking.name(id).await;
+    assert!(asking.command(&format!("show {id}")).await.contains(" tokens, part of this branch\n"));
+    let own = asking.store.store.read(|view| view.messages().session_id(ConversationId(1))).await.unwrap();
+    let asking = asking.with_session("other", &Session::new().user("now?")).await;
+    let asking = Asking { scope: Scope::at(ConversationId(2), Some("e1".into())), ..asking };
+    let answer = asking.describe(json!({"summary_id": id})).await;
+    assert!(answer.contains(&format!("\nIt is in another session, {own}")), "{answer}");
+    let shown = asking.command(&format!("show {id}")).await;
+    assert!(shown.contains(&format!(" tokens, in session {own}")), "{shown}");
 }
 
 #[tokio::test]

@@ -234,7 +234,11 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
         Some(model) => format!("made by {}", lines::name(model)),
         None => "made without a model".to_owned(),
     };
-    let holds = if portrait.holds { "" } else { "It covers nothing on this branch.\n" };
+    let holds = match &portrait.session {
+        Some(session) => format!("It is in another session, {}\n", lines::session(session)),
+        None if portrait.holds => String::new(),
+        None => "It covers nothing on this branch.\n".to_owned(),
+    };
     let mut out = format!(
         "{}\n{made} · {} UTC · {} tokens\n{holds}",
         titled(card),

@@ -123,6 +123,8 @@ pub struct SummaryPortrait {
     pub created_at: i64,
     /// Whether it is valid on the current branch.
     pub holds: bool,
+    /// Its session, if that is another one.
+    pub session: Option<SessionName>,
     /// The summaries condensed from it, nearest first.
     pub above: Vec<SummaryCard>,
     /// Its sources.
@@ -244,7 +246,7 @@ fn nearest<T>(list: &[T], most: usize, is_newest: bool) -> &[T] {
 pub fn portrait(view: &View<'_>, scope: &Scope, target: NodeId) -> Result<Portrait> {
     let sight = Visibility::new(view, scope)?;
     match target {
-        NodeId::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
+        NodeId::Summary(id) => summary(view, &sight, id).map(Portrait::Summary),
         NodeId::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }
 }
@@ -269,8 +271,8 @@ fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
     })
 }
 
-fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPortrait> {
-    let stored = view.summaries().summary(id)?;
+fn summary(view: &View<'_>, sight: &Visibility<'_>, id: SummaryId) -> Result<SummaryPortrait> {
+    let (stored, branch) = (view.summaries().summary(id)?, sight.branch()?);
     let holds = branch.forest.span(id).is_some();
     let below = match view.summaries().sources(id)? {
         Sources::Summaries(children) => SummarySources::Summaries(SummaryCard::read_all(view, &children)?),
@@ -282,6 +284,7 @@ fn summary(view: &View<'_>, branch: &Cover, id: SummaryId) -> Result<SummaryPort
         card: SummaryCard::of(&stored),
         created_at: stored.created_at,
         holds,
+        session: other_session(view, sight, view.messages().original(view.summaries().span(id)?.last)?)?,
         above: above(view, branch, vec![id], holds)?,
         below,
         quotes: stored.summary.quotes,
@@ -295,10 +298,6 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
     let branch = sight.branch()?;
     let position = branch.position(id).map(|at| (at, branch.visible.len()));
     let place = sight.place(id)?;
-    let session = match (place, view.messages().sessions_of(id)?.iter().min()) {
-        (Location::OtherSession, Some(session)) => Some(SessionName::of(view, *session)?),
-        _ => None,
-    };
     Ok(MessagePortrait {
         line: line(view, branch, id)?,
         bytes: read.readable().len(),
@@ -306,10 +305,18 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
         tokens: stored.tokens,
         position,
         place,
-        session,
+        session: other_session(view, sight, id)?,
         above: over(view, branch, id)?,
         files: read.files(),
     })
+}
+
+/// The session of a message, if that is another one.
+fn other_session(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Option<SessionName>> {
+    match (sight.place(id)?, view.messages().sessions_of(id)?.iter().min()) {
+        (Location::OtherSession, Some(session)) => SessionName::of(view, *session).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// The summaries over a message, from its leaf summary up.

@@ -1,5 +1,6 @@
 //! `/lcm export`: parses format and target, and says what was written.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::args::FROM;
@@ -58,6 +59,15 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let is_named = ![MARKDOWN, SESSION, VIEWER].iter().any(|option| rest.has(option)) && agent.is_none();
     let ends = |end| is_named && path.extension().is_some_and(|ending| ending == end);
     let (is_log, is_page) = (has(SESSION) || ends("jsonl"), has(VIEWER) || ends("html"));
+    let is_other =
+        |end: &OsStr| !["md", "markdown", "txt", "jsonl", "html"].iter().any(|known| end == *known);
+    if is_named && path.extension().is_some_and(is_other) && !Path::new(&asked.home.cwd).join(&path).is_dir()
+    {
+        return Err(Error::invalid(format!(
+            "no format has the ending of {}: choose .md, .jsonl or .html, or name the format, as in {MARKDOWN}",
+            path.display()
+        )));
+    }
     let format = match (has(MARKDOWN), is_log, is_page, agent) {
         (false, false, false, Some(agent)) => Format::Log(agent.name),
         (false, true, false, None) => Format::SessionFile,

@@ -120,6 +120,11 @@ async fn a_branch_is_exported_as_markdown_and_no_file_is_overwritten_unasked() {
     std::fs::write(&file, "other").unwrap();
     run(&format!("export --force \"{}\"", file.display())).await.unwrap();
     assert!(std::fs::read_to_string(&file).unwrap().starts_with("# Session one"));
+    let error = run("export talk.pdf").await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("no format has the ending of talk.pdf: choose .md, .jsonl or .html"),
+        "{error}"
+    );
     let error = run("export nowhere/at/all.md").await.unwrap_err().to_string();
     assert!(error.ends_with("/nowhere/at: create it, or choose another"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

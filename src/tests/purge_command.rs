@@ -165,6 +165,10 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["repeating"]), (&json!(1), &json!(5)));
     secrets.assert_gone().await;
+    let error = refused(&secrets, &format!("show {name}")).await;
+    let why =
+        format!("there is no message {name} in this project (a purge removes ids, and changes later ones): ");
+    assert!(error.starts_with(&why), "{error}");
     let left = everything(&secrets.store).await;
     assert!(
         left.contains(&innocent) && left.contains(&below) && !left.contains(&name) && !left.contains(&echo)

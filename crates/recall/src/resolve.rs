@@ -31,7 +31,9 @@ pub fn resolve(view: &View<'_>, scope: &Scope, id: &str, remedy: &str) -> Result
             }
         }
     }
-    Err(Error::invalid(format!("there is no {noun} {handle} in this project: {remedy}")))
+    let why =
+        if view.messages().has_purged()? { " (a purge removes ids, and changes later ones)" } else { "" };
+    Err(Error::invalid(format!("there is no {noun} {handle} in this project{why}: {remedy}")))
 }
 
 fn candidates(view: &View<'_>, handle: &Handle, conversation: Option<ConversationId>) -> Result<Vec<NodeId>> {

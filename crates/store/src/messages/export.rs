@@ -73,4 +73,9 @@ impl Messages<'_> {
             [conversation],
         )
     }
+
+    /// Whether any message of the project was purged.
+    pub fn has_purged(&self) -> Result<bool> {
+        self.one("SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_marked WHERE kind = 4)", [])
+    }
 }

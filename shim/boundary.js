@@ -40,8 +40,10 @@ export class Boundary {
    * @param {import("@earendil-works/pi-coding-agent").SessionCompactFailedEvent} event
    */
   async afterFailed({ reason, errorMessage }) {
-    const { ctx, context, pi } = this.#session;
+    const { ctx, context, manager, pi } = this.#session;
     if (reason !== "manual" || !TOO_SMALL.test(errorMessage ?? "") || !canRecall(pi)) return;
+    // Of a session that begins, Pi has said all.
+    if (!manager.getEntries().some(({ type }) => type === "message")) return;
     const engine = await this.#session.engine;
     engine.askFold();
     this.#session.report(ASKED, new Set(), "info");

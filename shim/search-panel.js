@@ -302,7 +302,7 @@ class Search {
         const where = this.#session ? ` --session ${this.#session}` : this.#project ? " --project" : "";
         const filters = [...this.#filters].map(([name, value]) => ` --${name} ${value}`).join("");
         found = /** @type {any} */ ((await this.#ask(`search --more${where}${filters} -- ${query}`)).answer);
-        note = summaryOf(found);
+        note = summaryOf(found, filters.length > 0);
       }
     } catch (error) {
       note = messageOf(error);
@@ -334,12 +334,12 @@ class Search {
   }
 }
 
-/** @param {Found} found */
-function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unknown, absent, asWords }) {
+/** @param {Found} found @param {boolean} isFiltered */
+function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unknown, absent, asWords }, isFiltered) {
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
   if (missing.length > 0) return `Nothing says that word for word${wider}; without quotes, the words are searched.`;
   if (asWords.length > 0) return `${hits.length} found; ${asWords[0]} is searched for as words: the keys below filter`;
-  if (hits.length === 0) return `Nothing found${wider}.`;
+  if (hits.length === 0) return `Nothing found${wider}${isFiltered ? "; to change what it is filtered by, press its key again" : ""}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
   const but = absent.length > 0 ? `; nothing has ${absent.join(" or ")}` : "";
   const where = isWidened ? ", none in this session" : "";

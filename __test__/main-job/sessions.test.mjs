@@ -73,6 +73,16 @@ test("several sessions", async (t) => {
     });
   });
 
+  await t.test("a session that has only begun finds what the only other one said", async (t) => {
+    const own = await aProject(t, { host: project.host });
+    const fresh = own.startPi();
+    await fresh.prompt("Where is the walrus?");
+    await fresh.request("new_session");
+    await fresh.prompt("/lcm search walrus");
+    assert.match(fresh.ui("notify").at(-1)?.message ?? "", /^This session has no match: these are of the whole project\.[^]*Where is the «walrus»/);
+    await fresh.stop();
+  });
+
   await t.test("forks and clones use the summaries of their parent", async (t) => {
     const history = project.history("parent");
     history.talk(40, { name: "parent" });

@@ -93,6 +93,13 @@ fn wish(asked: &CommandContext<'_>) -> Result<(Wish, String)> {
         }
         None => text,
     };
+    let behind = text.rsplit_once(char::is_whitespace).map(|(_, last)| last).filter(|_| quoted.is_none());
+    if let Some(option) = behind.filter(|last| last.starts_with("--")) {
+        return Err(Error::invalid(format!(
+            "/lcm purge has no option {}: it shows what goes before it asks; put quotation marks around a text that ends so",
+            one_line(option, 40)
+        )));
+    }
     Ok((Wish::Text(inner.to_owned()), format!("{TEXT} \"{inner}\"")))
 }
 

@@ -199,8 +199,11 @@ impl Asked {
             still.files = telling_files(database, needles);
         }
         if let Some(leaf) = &scope.leaf {
-            let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
-            still.notes = notes.list().iter().map(|note| note.number).collect();
+            // Those that hold a text are removed with it.
+            if !matches!(purge, Purge::Text(_)) {
+                let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
+                still.notes = notes.list().iter().map(|note| note.number).collect();
+            }
             let branch = view.messages().branch(scope.conversation, leaf)?;
             let raw = branch
                 .iter()

@@ -4,6 +4,8 @@ use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
 use crate::commands::COMMANDS;
 use crate::commands::stats::size_warning;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 use lcm_store::Sizes;
 
 #[tokio::test]
@@ -327,6 +329,11 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert!(asking.command("search penguin --session two").await.contains("«penguin»"));
     assert!(asking.command("search walrus --session two").await.starts_with("Nothing found"));
     assert!(asking.command("search w.lrus --regex").await.contains("«walrus»"));
+    // A session that begins has nothing yet.
+    let begun = alone.with_session("begun", &Session::new()).await;
+    let begun = Asking { scope: Scope::at(ConversationId(2), None), ..begun };
+    assert!(begun.command("search walrus").await.contains("\n  where is the «walrus»?"));
+    assert!(begun.command("search walrus --count role").await.starts_with("1 message of this project "));
     let asking = asking.with_session("twelve", &Session::new().chat(1, 3)).await;
     let both = ask(&asking.store.store, &asking.scope, "search penguin --session tw").await.unwrap_err();
     assert_eq!(both.to_string(), "more than one session begins with `tw`, as twelve and two");

@@ -87,7 +87,8 @@ async fn a_text_is_purged_only_on_purpose() {
         ("purge --text \"a\"", "at least 4 characters"),
         ("purge --text --yes", "at least 4 characters"),
         ("purge --text \"is nowhere here\" --yes", "nothing stored holds the text \"is nowhere here\""),
-        ("purge --text Something else --yess", "nothing stored holds the text \"Something else --yess\""),
+        ("purge --text Something else --yess", "/lcm purge has no option --yess: it shows what goes"),
+        ("purge --text \"else --yess\" --yes", "nothing stored holds the text \"else --yess\""),
         (
             "purge --text \"Something else\" --dry-run",
             "takes one text, and --dry-run stands behind its last quotation mark: put all",

@@ -522,7 +522,11 @@ impl<'a> Search<'a> {
     /// The number of sessions that are not searched.
     fn other_sessions(&self) -> Result<usize> {
         match self.filter.conversation {
-            Some(_) => Ok(self.view.messages().conversations()?.saturating_sub(1)),
+            // One that has only begun is not counted.
+            Some(searched) => {
+                let messages = self.view.messages();
+                Ok(messages.conversations()? - usize::from(messages.is_left(searched)?))
+            }
             None => Ok(0),
         }
     }

@@ -66,8 +66,6 @@ export class Branch {
   /** @param {Line} line */
   #add(line) {
     const { entry } = line;
-    // It only holds the place of an entry that the database has without a line.
-    if (entry.type === "custom" && entry.customType === "lcm-link") return;
     const item = itemOf(line, this.said.length);
     this.items.push(item);
     if (item.isSaid) this.said.push(item);
@@ -141,7 +139,12 @@ export class Branch {
 
   /** The frontier that the block of a compaction showed; empty if it is not from this extension. @param {Item} compaction */
   frontierAt(compaction) {
-    return this.nodes(compaction.line.entry.details?.frontier ?? []);
+    if (isComplete(compaction)) return this.nodes(compaction.line.entry.details?.frontier ?? []);
+    // The database has what each compaction added.
+    const until = this.compactions.slice(0, this.compactions.indexOf(compaction) + 1);
+    const added = this.nodes(until.flatMap(({ line }) => line.entry.details?.summaries ?? []).map(({ id }) => id));
+    const under = new Set(added.flatMap(({ summary }) => (summary.depth > 0 ? summary.sources : [])));
+    return added.filter(({ summary }) => !under.has(summary.id));
   }
 
   /**

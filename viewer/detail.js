@@ -31,7 +31,7 @@ const NAMES = {
 const LISTED = 200;
 
 /** The text shown instead of a block that is in no file anymore. */
-const BLOCK_IS_GONE = "This compaction comes from the database, as the session's file is gone or something in it was purged: its summaries are known, but not its text, or which messages it kept.";
+const BLOCK_IS_GONE = "This compaction comes from the database, as the session's file is gone or something in it was purged: its text, and which messages it kept, are not known.";
 
 /** The text that Pi puts around a block. */
 const PI_SAYS = ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
@@ -211,7 +211,8 @@ function blockDetail(page, item) {
 function tail(page, step) {
   const { compaction, kept, since } = page.branch.context(step);
   const isKnown = !compaction || isComplete(compaction);
-  const name = `${count(seenOf(kept, page.edits).length, "message")} ${isKnown ? "kept as said" : "before it"}, and ${number(seenOf(since, page.edits).length)} since`;
+  const before = seenOf(kept, page.edits).length;
+  const name = `${before || isKnown ? `${count(before, "message")} ${isKnown ? "kept as said" : "before it"}, and ` : ""}${number(seenOf(since, page.edits).length)} since`;
   return h("section", { className: "tail" }, h("h3", null, name), conversation(page, [...kept, ...since]).element);
 }
 
@@ -232,7 +233,7 @@ function crumb(page, node) {
 
 /** A summary as described in a row. @param {Node} node */
 export function aboutNode(node, words = titleOf(node.summary.text)) {
-  return [depthOf(node), h("span", { className: "words", dir: "auto" }, words), quiet(`${number(node.items.length)}×`)];
+  return [depthOf(node), h("span", { className: "words", dir: "auto" }, words), quiet(`${number(node.items.length || node.summary.messages)}×`)];
 }
 
 /** @param {Node} node */

@@ -236,11 +236,7 @@ class Viewer {
   /** @param {Row} row */
   #choose(row) {
     const id = row.item?.id ?? row.node?.summary.handle;
-    if (row.item && row.session !== undefined) {
-      const session = this.#session(row.session);
-      if (session !== this.session) this.openSession(row.session);
-      this.openBranch(session.leaves.get(row.item.line.entry.id) ?? session.leaf ?? "");
-    }
+    if (row.session !== undefined) this.#openAt(row.session, undefined, id);
     if (id) this.go(id);
   }
 
@@ -440,7 +436,8 @@ class Viewer {
       const items = await filter.find(query, others, asked);
       if (!items) return;
       const title = session === this.session ? "On other branches" : (this.titles[at] ?? "");
-      if (items.length) this.elsewhere.push({ number: at, title, items });
+      const nodes = [...session.summaries.values()].filter((summary) => this.#finds(summary) && !(session === this.session && branch.byHandle.has(summary.handle)) && session.leafOf(summary.handle));
+      if (items.length || nodes.length) this.elsewhere.push({ number: at, title, items, nodes: nodes.map((summary) => ({ summary, from: 0, to: 0, items: [] })) });
     }
     if (!found.length && !this.elsewhere.length && !this.#foundSummaries().length) checkNames(query, [...this.read.values()].flatMap(({ said }) => said));
     if (this.elsewhere.length || query.error) this.#rows();
@@ -448,9 +445,14 @@ class Viewer {
 
   /** Summaries on the branch that contain all the words. @returns {Node[]} */
   #foundSummaries() {
-    const { query, branch } = this;
-    if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return [];
-    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => word.test(summary.text) || isIdOf(word, summary.handle)));
+    return this.branch.below(this.branch.frontier).filter(({ summary }) => this.#finds(summary));
+  }
+
+  /** Whether a summary contains all the words. @param {import("./data.js").Summary} summary */
+  #finds({ text, handle }) {
+    const { query } = this;
+    if (!query?.words.length || query.error || query.speakers.length || query.tools.length || query.states.length) return false;
+    return query.words.every((word) => word.test(text) || isIdOf(word, handle));
   }
 
   #clear() {

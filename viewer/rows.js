@@ -9,7 +9,7 @@ import { around, headline, nameOf, textOf, titleOf } from "./words.js";
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./filter.js").Query} Query */
-/** Messages that were found in a session, besides those on the branch. @typedef {{ number: number, title: string, items: Item[] }} Elsewhere */
+/** What was found in a session, besides what is on the branch. @typedef {{ number: number, title: string, items: Item[], nodes: Node[] }} Elsewhere */
 /** A row is an item, also of another session or branch, a found summary, or a heading. @typedef {{ item?: Item, session?: number, node?: Node, words?: string, tokens?: number }} Row */
 
 /** px */
@@ -20,12 +20,15 @@ const [BESIDE, WIDE] = [220, 8];
 /** Messages to list of another session. */
 const LISTED = 100;
 
+/** Whether an entry only holds the place of one that the database has without a line. @param {import("./data.js").Line} line */
+const isLink = ({ entry, message }) => entry.type === "custom" && entry.customType === "lcm-link" && !message;
+
 /** @param {Item[]} items @returns {Row[]} */
 export function byDay(items) {
   /** @type {Row[]} */
   const rows = [];
   let [from, to] = [0, 0];
-  for (const item of items) {
+  for (const item of items.filter(({ line }) => !isLink(line))) {
     // Formatting every date would take as long as all the rest.
     if (item.time > 0 && (item.time < from || item.time >= to)) {
       from = new Date(item.time).setHours(0, 0, 0, 0);
@@ -46,7 +49,7 @@ export function rowsOfContext(branch, { compaction, kept, since, edits }, step) 
   return [
     { words: "The block, in place of all before", tokens: compaction.tokens },
     { item: compaction },
-    { words: before.length ? `${count(before.length, "message")} ${isComplete(compaction) ? "kept as said" : "before it, kept or not"}` : "No message was kept as it was said", tokens: tokens(before) },
+    { words: before.length ? `${count(before.length, "message")} ${isComplete(compaction) ? "kept as said" : "before it, kept or not"}` : isComplete(compaction) ? "No message was kept as it was said" : "Which messages it kept is not known", tokens: tokens(before) },
     ...kept.map((item) => ({ item })),
     { words: `${count(after.length, "message")} said since, ${next}`, tokens: tokens(after) },
     ...since.map((item) => ({ item })),
@@ -63,15 +66,16 @@ export function rowsOfContext(branch, { compaction, kept, since, edits }, step) 
  */
 export function rowsFound(rows, found, summaries, elsewhere) {
   const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
-  const others = elsewhere.reduce((sum, { items }) => sum + items.length, 0);
+  const others = elsewhere.reduce((sum, { items, nodes }) => sum + items.length + nodes.length, 0);
   const here = count(items.length, "message");
   /** @type {Row[]} */
   const head = [];
   if (others) head.push({ words: `${items.length ? here : "Nothing"} on this branch, ${number(others)} elsewhere, below` });
   else if (items.length === 0 && summaries.length === 0) head.push({ words: "Nothing here has what is looked for" });
   if (summaries.length) head.push({ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: here });
-  const tail = elsewhere.flatMap(({ number: session, title, items }) => [
-    { words: `${title}: ${count(items.length, "message")}${items.length > LISTED ? `, the first ${LISTED}` : ""}` },
+  const tail = elsewhere.flatMap(({ number: session, title, items, nodes }) => [
+    { words: `${title}: ${[nodes.length && count(nodes.length, "summary"), items.length && count(items.length, "message"), items.length > LISTED && `the first ${LISTED}`].filter(Boolean).join(", ")}` },
+    ...nodes.map((node) => ({ node, session })),
     ...items.slice(0, LISTED).map((item) => ({ item, session })),
   ]);
   return [...head, ...byDay(items), ...tail];

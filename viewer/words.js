@@ -129,7 +129,8 @@ export function headline(line) {
   if (calls.length) return `→ ${oneLine(calls.join(", "))}`;
   const first = parts.find(({ text }) => text.trim());
   if (first?.kind === "image") return `[picture, ${first.text}]`;
-  return oneLine(`${tool ? `${tool}: ` : ""}${first?.text ?? "(nothing)"}`);
+  const nothing = line.entry.type === "compaction" ? "(its text is not known)" : "(nothing)";
+  return oneLine(`${tool ? `${tool}: ` : ""}${first?.text ?? nothing}`);
 }
 
 /** A name or a line in which nothing reverses the text next to it. @param {string} text */

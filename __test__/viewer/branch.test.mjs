@@ -6,8 +6,9 @@ import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
 import { totalsOf } from "../../viewer/costs.js";
 import { checkNames, Filter, queryOf } from "../../viewer/filter.js";
-import { rowsOfContext } from "../../viewer/rows.js";
+import { byDay, rowsFound, rowsOfContext } from "../../viewer/rows.js";
 import { headline, partsOf, textOf } from "../../viewer/words.js";
+import { inSession } from "../commands/asking.mjs";
 import { ask } from "../support/cli.mjs";
 import { aProject } from "../support/project.mjs";
 import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
@@ -59,7 +60,8 @@ test("hidden messages are marked with the reason", () => {
 
 test("an entry that only holds the place of another has no row", () => {
   const branch = branchOf([{ type: "custom", customType: "lcm-link" }, user("a"), { type: "custom", customType: "other" }]);
-  assert.deepEqual(branch.items.map(({ line }) => line.entry.id), ["e1", "e2"]);
+  assert.deepEqual(byDay(branch.items).flatMap(({ item }) => item?.line.entry.id ?? []), ["e1", "e2"]);
+  assert.ok(branch.has("e-e0"), "an address still opens it");
 });
 
 test("what the model never saw is not counted in its context", () => {
@@ -162,6 +164,30 @@ test("the filter searches all sessions of the page, and names where", { skip: no
   assert.equal(await page.$eval("[aria-label=Session]", (select) => /** @type {HTMLSelectElement} */ (select).value), "1");
   assert.match(await text(page, ".detail .prose"), /^first0003x done/);
   assert.match(await text(page, "h1"), /^first0000x please/);
+  await close();
+});
+
+test("summaries of other branches and sessions are found too", () => {
+  const [summary, item] = [{ id: "l", handle: "s-l", depth: 0, sources: ["e0"], text: "of another session", messages: 7 }, branchOf([user("a")]).items[0]];
+  const rows = rowsFound([], new Set(), [], [{ number: 1, title: "Other", items: [item], nodes: [/** @type {any} */ ({ summary, from: 0, to: 0, items: [] })] }]);
+  assert.deepEqual(rows.map(({ words, session }) => words ?? session), ["Nothing on this branch, 2 elsewhere, below", "Other: 1 summary, 1 message", 1, 1]);
+});
+
+test("a purged message is in its place, and what a compaction kept is not known then", { skip: noBrowser }, async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.talk(3);
+  history.entry("compaction", { summary: "the block", firstKeptEntryId: history.entries[0].id, tokensBefore: 100 });
+  history.talk(1);
+  const session = history.write(project.sessionDir);
+  await inSession(project, session, ["-p", `/lcm purge ${history.entries[2].id} --yes`, "/lcm export --html page.html"]);
+  const { page, close } = await open(path.join(project.cwd, "page.html"), { hash: "#travel/1" });
+  assert.match(await text(page, ".detail"), /its text, and which messages it kept, are not known/);
+  await page.type("input", "is:purged");
+  await page.waitForSelector(".list .c-purged");
+  await page.keyboard.press("Enter");
+  await page.click(".list .c-purged");
+  await page.waitForSelector(".detail ::-p-text(This message was removed for good)");
   await close();
 });
 
@@ -273,7 +299,7 @@ test("a compaction of which only the database is left does not claim what was ke
   const { page, close } = await open(path.join(project.cwd, "page.html"), { hash: "#travel/1" });
   assert.ok((await texts(page, ".list .row")).some((row) => row.includes("6 messages before it, kept or not")));
   const detail = await text(page, ".detail");
-  assert.match(detail, /comes from the database, as the session's file is gone or something in it was purged/);
+  assert.match(detail, /comes from the database, as the session's file is gone or something in it was purged: its text, and which/);
   assert.doesNotMatch(detail, /kept as said|another extension|block ≈/);
   assert.ok((await texts(page, ".list .row")).some((row) => row === "The block, in place of all before"), "without a size");
   await close();

@@ -81,7 +81,8 @@ fn wish(asked: &CommandContext<'_>) -> Result<(Wish, String)> {
         return Ok((Wish::Named(what.clone()), what));
     }
     let text = behind_options(asked.rest.text.trim());
-    let quoted = text.strip_prefix('"').and_then(|text| text.rsplit_once('"'));
+    // A shell takes either.
+    let quoted = ['"', '\''].into_iter().find_map(|mark| text.strip_prefix(mark)?.rsplit_once(mark));
     let inner = match quoted {
         Some((inner, "")) => inner,
         Some((_, behind)) => {

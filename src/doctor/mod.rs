@@ -182,7 +182,8 @@ fn shared(view: &View<'_>) -> Option<Check> {
         let purged = view.synced().purged()?;
         let behind: Vec<_> = machines.iter().filter(|machine| machine.purged < purged).collect();
         if behind.len() == machines.len() {
-            check.notes.push("the last purge was not sent yet: /lcm sync sends it".into());
+            let target = view.synced().target()?.unwrap_or_default();
+            check.notes.push(format!("the last purge was not sent yet: /lcm sync {target} sends it"));
             return Ok(());
         }
         for machine in behind {

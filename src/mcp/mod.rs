@@ -201,7 +201,7 @@ impl<H: Histories> ServerHandler for Server<H> {
             return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
         }
         let mut arguments = asked.arguments.unwrap_or_default();
-        if asked.name == tools::GREP && !arguments.is_empty() && !self.histories.is_of_session() {
+        if asked.name == tools::GREP && arguments.contains_key("query") && !self.histories.is_of_session() {
             arguments.entry("session").or_insert_with(|| "project".into());
         }
         let arguments = Value::Object(arguments).to_string();

@@ -345,6 +345,11 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
         path.starts_with("1 message of this session matches `src/tank.rs`.\n(of no call on a file): 1, "),
         "{path}"
     );
+    let read = |id: &str, path: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": path}});
+    let both = json!([{"type": "text", "text": "Both."}, read("c1", "a.rs"), read("c2", "b.rs")]);
+    let both = Session::new().message(json!({"role": "assistant", "content": both})).user("and now?");
+    let path = Asking::about(&both).await.grep(json!({"query": "both", "count": "path"})).await;
+    assert!(path.contains(" A message counts for each of its files.\na.rs: 1, "), "{path}");
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let data =
         Session::new().user(&format!("{hash} a\n").repeat(40)).user("9f86d081884c said").user("and now?");

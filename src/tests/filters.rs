@@ -66,12 +66,14 @@ async fn the_agents_session_with_the_latest_message_is_described_first() {
     let asking = asking.with_session("gemini:1", &Session::new().user("a seal")).await;
     let text = asking.describe(json!({})).await;
     let (_, agents) = text.split_once("Other agents here, the last active first:\n- codex:1").unwrap();
-    assert!(agents.contains("- gemini:1") && !text.contains(" more; in all"), "{text}");
+    assert!(agents.contains("- gemini:1") && !text.contains("… "), "{text}");
     let asking = asking.with_session("gemini:2", &Session::new().user("two seals")).await;
     let asking = asking.with_session("gemini:3", &Session::new().user("three seals")).await;
     let text = asking.describe(json!({})).await;
-    let rest = "\n… 1 more; in all: codex 1, gemini 3; lcm_grep takes an \"agent\"";
-    assert!(text.ends_with(rest), "{text}");
+    let (_, how) =
+        text.split_once("\n… 1 more (in all: codex 1, gemini 3); those of gemini: lcm_grep ").unwrap();
+    let listed = asking.grep(serde_json::from_str(how).unwrap()).await;
+    assert!((1..4).all(|n| listed.contains(&format!("\nSession gemini:{n}"))), "{listed}");
 }
 
 #[tokio::test]

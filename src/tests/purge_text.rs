@@ -88,6 +88,7 @@ async fn a_text_is_purged_only_on_purpose() {
         ("purge --text --yes", "at least 4 characters"),
         ("purge --text \"is nowhere here\" --yes", "nothing stored holds the text \"is nowhere here\""),
         ("purge --text Something else --yess", "/lcm purge has no option --yess: it shows what goes"),
+        ("purge --text 'is nowhere here' --yes", "nothing stored holds the text \"is nowhere here\""),
         ("purge --text \"else --yess\" --yes", "nothing stored holds the text \"else --yess\""),
         (
             "purge --text \"Something else\" --dry-run",

@@ -12,7 +12,7 @@ use super::lines::{self, list, message, titled};
 use super::parameters::{read, schema};
 use super::{Block, IDS, lcm_expand};
 use lcm_model::error::{Error, Result};
-use lcm_model::ids::ConversationId;
+use lcm_model::ids::{ConversationId, PI};
 use lcm_model::text::{count, grouped, in_line, minute, one_line, time_span};
 use lcm_model::{Files, agent_of_session};
 use lcm_recall::describe::{
@@ -132,15 +132,23 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
     let (pis, agents) = (of_pi.len(), of_agents.values().sum());
     of_pi.truncate(MOST_SESSIONS);
     let each: Vec<String> = of_agents.iter().map(|(agent, sessions)| format!("{agent} {sessions}")).collect();
-    let each = format!("; in all: {}; lcm_grep takes an \"agent\"", each.join(", "));
+    let each = format!(" (in all: {})", each.join(", "));
+    let most = of_agents.iter().max_by_key(|(_, sessions)| **sessions).map_or(PI, |(agent, _)| agent);
     let mut out = String::new();
-    for (heading, ids, all, each) in [
-        ("Other sessions, the last opened first; lcm_grep searches one with \"session\":", of_pi, pis, ""),
+    for (heading, ids, all, each, agent) in [
+        (
+            "Other sessions, the last opened first; lcm_grep searches one with \"session\":",
+            of_pi,
+            pis,
+            "",
+            PI,
+        ),
         (
             "Other agents here, the last active first:",
             view.messages().sessions_of_agents(MOST_OF_AGENTS)?,
             agents,
             &each,
+            most,
         ),
     ] {
         let shown = ids.len();
@@ -149,7 +157,8 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
             let _ = write!(out, "\n\n{heading}\n{}", listed.join("\n"));
         }
         if all > shown {
-            let _ = write!(out, "\n… {} more{each}", grouped(all - shown));
+            let how = json!({"query": ".", "mode": "regex", "count": "session", "agent": agent});
+            let _ = write!(out, "\n… {} more{each}; those of {agent}: lcm_grep {how}", grouped(all - shown));
         }
     }
     Ok(out)

@@ -318,6 +318,9 @@ pub fn counted(
     } else if counts.other_sessions > 0 {
         let _ = write!(out, " Not searched: {}.", count(counts.other_sessions, "other session"));
     }
+    if counts.groups.iter().map(|group| group.messages).sum::<usize>() > counts.messages {
+        out += " A message counts for each of its files.";
+    }
     if !rest.is_empty() {
         let messages = rest.iter().map(|group| group.messages).sum();
         let _ = write!(

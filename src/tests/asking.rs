@@ -242,7 +242,8 @@ pub fn roles(answer: &str) -> Vec<&str> {
 
 /// A search's first result.
 pub fn first(answer: &str) -> &str {
-    answer.lines().find(|line| !line.ends_with(':')).unwrap()
+    let is_hit = |line: &&str| line.starts_with("m-") || line.starts_with("s-");
+    answer.lines().find(is_hit).unwrap_or(answer)
 }
 
 /// A search's answer without ages.

@@ -80,9 +80,10 @@ pub(super) fn answer(
         let mut findings = grep(view, scope, &mut question, cancel)?;
         let found = findings.hits.len();
         findings.hits = fold_equals(findings.hits, &question);
-        let (results, note) = (render(&question, &findings.hits, now), note(&question, &findings));
+        let (caveats, note) = (caveats(&question, &findings), note(&question, &findings));
+        let results = caveats.clone() + &render(&question, &findings.hits, now);
         if results.len() + note.len() <= MOST_BYTES || found <= 1 {
-            let data = data(&question, &findings, &note);
+            let data = data(&question, &findings, &(caveats + &note));
             return Ok(vec![Block::Text(results + &note), Block::Data(data)]);
         }
         // As many as fit; the cursor leads to the rest.
@@ -337,17 +338,24 @@ pub fn counted(
     format!("{out} {}", unfiltered(question, dashes)).trim_end().to_owned()
 }
 
+/// What the results lack, a line above them; empty without results.
+fn caveats(question: &Question, findings: &SearchResults) -> String {
+    if findings.hits.is_empty() {
+        return String::new();
+    }
+    let mut caveats = widened(question).to_owned() + &only_similar(question, &findings.unknown);
+    if !caveats.is_empty() && question.branches == Branches::Current {
+        caveats += NOT_SEARCHED;
+    } else {
+        caveats += &not_searched(findings);
+    }
+    caveats += &(absent(question, &findings.absent) + &unfiltered(question, ""));
+    if caveats.is_empty() { caveats } else { caveats.trim_end().to_owned() + "\n" }
+}
+
 fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> String {
     let id = json!({"summary_id": first.card.handle()});
-    let mut closing = widened(question).to_owned() + &only_similar(question, &findings.unknown);
-    if !closing.is_empty() && question.branches == Branches::Current {
-        closing += &format!("{NOT_SEARCHED} ");
-    } else {
-        closing += &not_searched(findings);
-    }
-    closing += &absent(question, &findings.absent);
-    closing += &unfiltered(question, "");
-    let _ = write!(closing, "To read one in full: lcm_expand {id}.");
+    let mut closing = format!("To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));

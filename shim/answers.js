@@ -48,7 +48,7 @@ export async function show(ctx, line, text, isAwaited, leaving = "close") {
   const paint = (/** @type {string} */ answer) => colored(ctx.ui.theme, answer);
   const isLong = lines.length + BESIDE > (process.stdout.rows ?? Infinity);
   const tui = isAwaited && isLong ? await components(ctx) : undefined;
-  if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n"), leaving));
+  if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n"), leaving, uiOf(ctx).type));
   const place = `${ctx.sessionManager.getSessionId()} ${ctx.sessionManager.getLeafId()}`;
   if (last.place !== place) Object.assign(last, { place, answers: [] });
   last.answers = [...last.answers, shown].slice(-KEPT);
@@ -85,10 +85,18 @@ class LongAnswer {
   #lines;
   #scroll;
   #leaving;
+  #type;
 
-  /** @param {import("./panel.js").Screen} screen @param {import("./panel.js").Tui} tui @param {string[]} lines what was asked, and the answer @param {string} leaving */
-  constructor(screen, tui, [asked, ...lines], leaving) {
+  /**
+   * @param {import("./panel.js").Screen} screen
+   * @param {import("./panel.js").Tui} tui
+   * @param {string[]} lines what was asked, and the answer
+   * @param {string} leaving
+   * @param {(text: string) => void} type puts what is typed into the prompt
+   */
+  constructor(screen, tui, [asked, ...lines], leaving, type) {
     this.#leaving = leaving;
+    this.#type = type;
     this.#screen = screen;
     this.#tui = tui;
     this.#asked = asked;
@@ -108,6 +116,11 @@ class LongAnswer {
   /** @param {string} data */
   handleInput(data) {
     if (this.#screen.is(data, "cancel") || this.#screen.is(data, "confirm")) return this.#screen.close();
+    if (this.#leaving === "close" && /^[^\p{C}\s]/u.test(data)) {
+      // Who types on has read it. Pi's editor takes the rest.
+      this.#type(data);
+      return this.#screen.close();
+    }
     this.#scroll.turn(data);
     this.#screen.draw();
   }

@@ -80,9 +80,18 @@ fn wish(asked: &CommandContext<'_>) -> Result<(Wish, String)> {
         let what = folded(&asked.rest.text);
         return Ok((Wish::Named(what.clone()), what));
     }
-    let text = behind_options(asked.rest.text.trim());
+    let written = asked.rest.text.trim();
+    let text = behind_options(written);
     // A shell takes either.
     let quoted = ['"', '\''].into_iter().find_map(|mark| text.strip_prefix(mark)?.rsplit_once(mark));
+    let before = text.split(' ').next().filter(|_| text == written);
+    let behind = quoted.map_or(text, |(_, behind)| behind).split(' ').next_back();
+    if let Some(option) = [before, behind].into_iter().flatten().find(|word| word.starts_with("--")) {
+        return Err(Error::invalid(format!(
+            "/lcm purge has no option {}: it shows what goes before it asks; put quotation marks around a text that has it",
+            one_line(option, 40)
+        )));
+    }
     let inner = match quoted {
         Some((inner, "")) => inner,
         Some((_, behind)) => {
@@ -94,13 +103,6 @@ fn wish(asked: &CommandContext<'_>) -> Result<(Wish, String)> {
         }
         None => text,
     };
-    let behind = text.rsplit_once(char::is_whitespace).map(|(_, last)| last).filter(|_| quoted.is_none());
-    if let Some(option) = behind.filter(|last| last.starts_with("--")) {
-        return Err(Error::invalid(format!(
-            "/lcm purge has no option {}: it shows what goes before it asks; put quotation marks around a text that ends so",
-            one_line(option, 40)
-        )));
-    }
     Ok((Wish::Text(inner.to_owned()), format!("{TEXT} \"{inner}\"")))
 }
 

@@ -264,6 +264,9 @@ fn totals(question: &Question, by: CountBy, counts: &Counts, manner: Style) -> R
 fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
     let (place, branch) = match hit.place {
         Location::Here => ("here", ""),
+        Location::OtherBranch if matches!(hit.card, Card::Summary(_)) => {
+            ("otherBranch", ", on another branch, or superseded")
+        }
         Location::OtherBranch => ("otherBranch", ", on another branch"),
         Location::OtherSession => ("otherSession", ""),
     };

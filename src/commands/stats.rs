@@ -78,7 +78,7 @@ impl Stats {
                     SummaryCost::of(&summaries.usages(None)?),
                 ),
                 ready: summaries.uncarried(conversation)?,
-                is_purged: messages.purged_in(conversation)? > 0,
+                is_purged: !messages.purged_in(conversation)?.is_empty(),
                 messages: messages.project_messages()?,
                 sessions: messages.conversations()?,
                 bytes,

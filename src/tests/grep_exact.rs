@@ -41,6 +41,17 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
         none_has_both.starts_with("Nothing found") && !none_has_both.contains("Nowhere"),
         "{none_has_both}"
     );
+    // Others say it.
+    let filtered = asking.grep(json!({"query": "\"connection was refused\"", "tool": "edit"})).await;
+    assert!(
+        filtered.contains(" With these filters, nothing says \"connection was refused\" word for word")
+            && !filtered.contains("Nowhere"),
+        "{filtered}"
+    );
+    for filter in ["--role bashExecution", "--summaries", "--before 2020-01-01"] {
+        let filtered = asking.command(&format!("search \"connection was refused\" {filter}")).await;
+        assert!(filtered.contains(" With these filters, ") && !filtered.contains("Nowhere"), "{filtered}");
+    }
     let shown = asking.command("search \"connection was lost\"").await;
     assert!(shown.contains("Nowhere in this session does it say \"connection was lost\""), "{shown}");
     assert_eq!(

@@ -92,7 +92,15 @@ async fn a_text_is_purged_only_on_purpose() {
         ("purge --text \"else --yess\" --yes", "nothing stored holds the text \"else --yess\""),
         (
             "purge --text \"Something else\" --dry-run",
-            "takes one text, and --dry-run stands behind its last quotation mark: put all",
+            "/lcm purge has no option --dry-run: it shows what goes",
+        ),
+        (
+            "purge --dry-run --text \"Something else\"",
+            "/lcm purge has no option --dry-run: it shows what goes",
+        ),
+        (
+            "purge --text \"Something else\" and more",
+            "takes one text, and and more stands behind its last quotation mark: put all",
         ),
     ] {
         let error = refused(&secrets, line).await;

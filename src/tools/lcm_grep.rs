@@ -476,8 +476,17 @@ pub fn unfiltered(question: &Question, dashes: &str) -> String {
 pub fn unquoted(question: &Question, missing: &[String]) -> String {
     let missing: Vec<String> =
         missing.iter().map(|phrase| format!("\"{}\"", text::one_line(phrase, 80))).collect();
+    let is_filtered = question.kinds == Kinds::Summaries
+        || question.branches == Branches::Current
+        || question.after.is_some()
+        || question.before.is_some()
+        || !bounds(question, [None; 2], text::minute).is_empty();
     match missing.as_slice() {
         [] => String::new(),
+        phrases if is_filtered => format!(
+            " With these filters, nothing says {} word for word; without quotes, the words are searched.",
+            phrases.join(" or ")
+        ),
         phrases => format!(
             " Nowhere in {} does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
             part(question),

@@ -279,12 +279,13 @@ impl RunningImport<'_> {
     async fn count(&mut self, store: &Store) -> Result<()> {
         let stored = std::mem::take(&mut self.stored);
         let count = move |view: &View<'_>| {
-            let (mut left, mut purged) = (0, 0);
+            // Forks share them.
+            let (mut left, mut purged) = (0, HashSet::new());
             for conversation in stored {
                 left += usize::from(view.messages().is_left(conversation)?);
-                purged += view.messages().purged_in(conversation)?;
+                purged.extend(view.messages().purged_in(conversation)?);
             }
-            Ok((left, purged))
+            Ok((left, purged.len()))
         };
         let (left, purged) = store.read(count).await?;
         self.report.sessions += left;

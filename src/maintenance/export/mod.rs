@@ -229,7 +229,7 @@ fn name_of(id: &str) -> String {
 /// The lines of a session's own file, as far as they match the store.
 fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<LinePositions> {
     // The file may still contain purged text, and text derived from it.
-    let is_purged = view.messages().purged_in(session.id)? > 0;
+    let is_purged = !view.messages().purged_in(session.id)?.is_empty();
     let lines = LinePositions::of(session.file.as_deref().map(Path::new).filter(|_| !is_purged), &of.cancel);
     go_on(&of.cancel).map(|()| lines)
 }

@@ -1,5 +1,7 @@
 //! Reads a session for export: its entries in order, with everything needed to write them out.
 
+use std::collections::HashSet;
+
 use rusqlite::{Row, named_params};
 
 use crate::Messages;
@@ -65,10 +67,10 @@ impl Messages<'_> {
         )
     }
 
-    /// How many messages of the session were purged.
-    pub fn purged_in(&self, conversation: ConversationId) -> Result<usize> {
-        self.one(
-            "SELECT count(DISTINCT m.id) FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
+    /// The messages of the session that were purged.
+    pub fn purged_in(&self, conversation: ConversationId) -> Result<HashSet<MessageId>> {
+        self.all(
+            "SELECT m.id FROM messages m INDEXED BY messages_marked JOIN entries e ON e.message_id = m.id
               WHERE m.kind = 4 AND e.conversation_id = ?1",
             [conversation],
         )

@@ -117,9 +117,9 @@ class LongAnswer {
   handleInput(data) {
     if (this.#screen.is(data, "cancel") || this.#screen.is(data, "confirm")) return this.#screen.close();
     if (this.#leaving === "close" && /^[^\p{C}\s]/u.test(data)) {
-      // Who types on has read it. Pi's editor takes the rest.
-      this.#type(data);
-      return this.#screen.close();
+      // Who types on has read it. Closing gives the editor its text back, and the rest of what is typed.
+      this.#screen.close();
+      return this.#type(data);
     }
     this.#scroll.turn(data);
     this.#screen.draw();

@@ -210,6 +210,10 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => screen.includes("Every message of this project is stored in"), "its end");
     terminal.press("escape");
     await terminal.waitFor((screen) => /^ \/lcm settings +the settings[^]*^─{80}$/m.test(screen) && !screen.includes("esc: close"), "it in the transcript");
+    await terminal.send("/lcm help");
+    await terminal.waitFor((screen) => screen.includes("esc: close"), "it again");
+    await terminal.send("/lcm search pelican");
+    await terminal.waitFor((screen) => /^ \/lcm search pelican\n m-[^]*«pelican»/m.test(screen) && !screen.includes("esc: close"), "the answer to what was typed over it");
   });
 
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {

@@ -18,6 +18,8 @@ static ALARMS: Pattern = pattern!(
     "(?im)^.*(?:error|failed|failure|exception|panicked|traceback|fatal|cannot |fehler|fehlgeschlagen|erreur|échec|échoué",
     "|falló|excepción|错误|錯誤|失败|失敗|异常|エラー|例外).*$",
 );
+/// What says that there is none.
+static NONE: Pattern = pattern!(r"(?i)\b(?:0|no) (?:tests? )?(?:failed|failures?|errors?|exceptions?)\b");
 
 /// Characters of one quoted line, and of one in an extract of extracts.
 const LINE: usize = 240;
@@ -97,7 +99,7 @@ fn errors(message: &Message) -> Vec<String> {
 
 /// The lines of `text` that report a failure.
 fn alarms(text: &str) -> impl Iterator<Item = &str> {
-    ALARMS.found(text).map(|line| line.as_str())
+    ALARMS.found(text).map(|line| line.as_str()).filter(|line| ALARMS.is_in(&NONE.replaced(line, "")))
 }
 
 /// A check and its outcome: `cargo test: passed`.
@@ -197,7 +199,7 @@ mod tests {
             r#"{"role":"user","content":"Make the importer skip blank lines"}"#,
             r#"{"role":"assistant","content":[{"type":"text","text":"We keep the lexer because it is fast."},
                 {"type":"toolCall","id":"1","name":"edit","arguments":{"path":"src/import.rs"}}]}"#,
-            r#"{"role":"toolResult","toolName":"bash","content":"ok\nerror[E0308]: mismatched types\nok"}"#,
+            r#"{"role":"toolResult","toolName":"bash","content":"12 passed, 0 failed\nerror[E0308]: mismatched types\nok"}"#,
         ]
         .map(Message::parse)
         .into();
@@ -206,6 +208,7 @@ mod tests {
         for kept in ["skip blank lines", "because it is fast", "error[E0308]", "edit src/import.rs"] {
             assert!(extract.contains(kept), "{kept} in {extract}");
         }
+        assert!(extract.contains("Errors:\n- error[E0308]: mismatched types\nChanged:"), "{extract}");
         for cap in [8, 20, 50, 100] {
             let many: Vec<&Message> = messages.iter().copied().cycle().take(150).collect();
             let extract = of_messages(&many, cap);

@@ -337,7 +337,7 @@ class Search {
 /** @param {Found} found @param {boolean} isFiltered */
 function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unknown, absent, asWords }, isFiltered) {
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
-  if (missing.length > 0) return `Nothing says that word for word${wider}; ${isFiltered ? "press a filter's key again, or leave out the quotes" : "without quotes, the words are searched"}.`;
+  if (missing.length > 0) return `Nothing says that in whole words${wider}; ${isFiltered ? "press a filter's key again, or leave out the quotes" : "without quotes, the words are searched"}.`;
   if (asWords.length > 0) return `${hits.length} found; ${asWords[0]} is searched for as words: the keys below filter`;
   if (hits.length === 0) return `Nothing found${wider}${isFiltered ? "; to change what it is filtered by, press its key again" : ""}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;

@@ -258,7 +258,7 @@ fn remains(still: &Still, done: bool) -> String {
         ("settings and logs, which only you can change", paths(&still.files)),
         ("notes of this branch, which may mention it (see /lcm notes)", listed(&notes)),
         (
-            "messages with an old short id of it or of later messages, which could confirm a guess",
+            "messages with an old short id of it or of later messages, a hash by which a guess of its text can be checked",
             listed(&still.old_ids),
         ),
     ];

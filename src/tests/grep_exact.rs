@@ -33,7 +33,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
     assert_eq!(ids(&ask("“Deja vu” “was refused”").await), expected[1..2]);
     let nothing = ask("\"connection was lost\" printer").await;
     assert!(
-        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere in this session does it say \"connection was lost\" word for word"),
+        nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere in this session does it say \"connection was lost\" in whole words"),
         "{nothing}"
     );
     let none_has_both = ask("\"by the printer\" \"deja vu\"").await;
@@ -44,7 +44,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
     // Others say it.
     let filtered = asking.grep(json!({"query": "\"connection was refused\"", "tool": "edit"})).await;
     assert!(
-        filtered.contains(" With these filters, nothing says \"connection was refused\" word for word")
+        filtered.contains(" With these filters, nothing says \"connection was refused\" in whole words")
             && !filtered.contains("Nowhere"),
         "{filtered}"
     );

@@ -484,11 +484,11 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
     match missing.as_slice() {
         [] => String::new(),
         phrases if is_filtered => format!(
-            " With these filters, nothing says {} word for word; without quotes, the words are searched.",
+            " With these filters, nothing says {} in whole words; without quotes, the words are searched.",
             phrases.join(" or ")
         ),
         phrases => format!(
-            " Nowhere in {} does it say {} word for word, in upper or lower case; without quotes, the words are searched.",
+            " Nowhere in {} does it say {} in whole words, in upper or lower case; without quotes, the words are searched.",
             part(question),
             phrases.join(" or ")
         ),

@@ -85,6 +85,9 @@ async fn each_other_session_has_a_line_with_its_name_for_lcm_grep() {
             && lines[10].starts_with("… 3 more; those of pi: lcm_grep {"),
         "{answer}"
     );
+    let (_, how) = lines[10].split_once("lcm_grep ").unwrap();
+    let listed = asking.grep(serde_json::from_str(how).unwrap()).await;
+    assert_eq!(listed.matches("\nSession ").count(), 13, "without the current request: {listed}");
     let (name, _) = lines[1][2..].split_once(' ').unwrap();
     let found = asking.grep(json!({"query": "walrus", "session": name})).await;
     assert!(found.contains("«walrus» 11") && !found.contains("«walrus» 1\n"), "{found}");

@@ -157,7 +157,7 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
             let _ = write!(out, "\n\n{heading}\n{}", listed.join("\n"));
         }
         if all > shown {
-            let how = json!({"query": ".", "mode": "regex", "count": "session", "agent": agent});
+            let how = json!({"query": ".", "mode": "regex", "session": "project", "agent": agent, "count": "session"});
             let _ = write!(out, "\n… {} more{each}; those of {agent}: lcm_grep {how}", grouped(all - shown));
         }
     }

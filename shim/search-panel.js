@@ -67,6 +67,8 @@ class Search {
   /** Whether the hits belong to the text in the field. */
   #current = true;
   #project;
+  /** Whether the hits are of the project, because this session has none. */
+  #isWidened = false;
   /** The session to search instead. @type {string | undefined} */
   #session;
   /** The filters' values by option. @type {Map<string, string>} */
@@ -123,7 +125,7 @@ class Search {
   #list(width) {
     const { theme } = this.#screen;
     const rows = this.#screen.rows(BESIDE_HITS);
-    const where = this.#session ? `session ${this.#session}` : this.#project ? "all sessions of this project" : "this session";
+    const where = this.#session ? `session ${this.#session}` : this.#project || this.#isWidened ? "all sessions of this project" : "this session";
     // A session's id is long, and its end says little.
     const title = [...[...this.#filters].map((filter) => filter.join(" ")), where].join(" · ");
     const from = Math.max(0, Math.min(this.#selected - Math.floor(rows / 2), this.#hits.length - rows));
@@ -309,6 +311,7 @@ class Search {
     }
     if (mine !== this.#asked) return;
     [this.#hits, this.#note, this.#found, this.#selected, this.#current] = [found.hits, note, note, 0, true];
+    this.#isWidened = found.isWidened;
     for (const { kind, tool, agent } of found.hits) {
       if (tool) this.#seen.tools.add(tool);
       if (kind === "message") this.#seen.agents.add(agent ?? "pi");

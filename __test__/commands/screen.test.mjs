@@ -246,13 +246,13 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
       await terminal.send("/lcm search");
       await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
       terminal.type(`heron${lines}`);
-      await terminal.waitFor((screen) => /\d found, none in this session · \*/.test(screen), "the hits");
+      await terminal.waitFor((screen) => /\d found, none in this session · \*/.test(screen) && screen.includes("Search all sessions of this project"), "the hits");
       terminal.press("enter");
       await terminal.waitFor((screen) => new RegExp(`^heron${lines}$`, "m").test(screen) && screen.includes("r: resume"), `the end of ${lines} lines`);
       terminal.press("escape");
       await terminal.waitFor((screen) => screen.includes("none in this session"), "the hits again");
       terminal.press("escape");
-      await terminal.waitFor((screen) => !screen.includes("Search this session"), "the editor");
+      await terminal.waitFor((screen) => !screen.includes("Search all sessions"), "the editor");
     }
   });
 

@@ -301,7 +301,7 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,
-        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session."
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without --tool, --count tool shows which tools say it."
     );
     let nothing = asking.command("search zebra --summaries").await;
     assert_eq!(nothing, "Nothing found for zebra in summaries in any session.");
@@ -336,7 +336,7 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert!(begun.command("search walrus --count role").await.starts_with("1 message of this project "));
     let asking = asking.with_session("twelve", &Session::new().chat(1, 3)).await;
     let both = ask(&asking.store.store, &asking.scope, "search penguin --session tw").await.unwrap_err();
-    assert_eq!(both.to_string(), "more than one session begins with `tw`, as twelve and two");
+    assert_eq!(both.to_string(), "more than one session begins with `tw`, among them twelve and two");
 }
 
 #[tokio::test]

@@ -199,7 +199,8 @@ async fn role_and_tool_narrow_a_search() {
     let nothing = asking.grep(json!({"query": "error", "tool": "find", "role": "toolResult"})).await;
     assert_eq!(
         nothing,
-        "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session."
+        "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session. \
+         Without \"tool\", \"count\":\"tool\" shows which tools say it."
     );
 }
 

@@ -374,6 +374,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
+    out.push_str(&other_tools(question, r#""count":"tool""#, r#""tool""#));
     if question.mode == Mode::Regex && question.query.contains(char::is_uppercase) {
         out += " Case matters, except after (?i).";
     }
@@ -493,6 +494,12 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
             phrases.join(" or ")
         ),
     }
+}
+
+/// How to learn which tools say it, where the one that was asked for does not. `count` and `tool` name the options.
+pub fn other_tools(question: &Question, count: &str, tool: &str) -> String {
+    let is_filtered = question.tool.is_some();
+    if is_filtered { format!(" Without {tool}, {count} shows which tools say it.") } else { String::new() }
 }
 
 /// The search's filters, in words.

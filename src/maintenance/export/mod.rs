@@ -115,7 +115,9 @@ fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
         session.started_at = if first > 0 { first } else { session.started_at };
     }
     if sessions.is_empty() {
-        Err(Error::invalid("there is nothing to export: no message is stored here"))
+        let others = !of.all && view.messages().conversations()? > 0;
+        let where_else = if others { " of this session: add --all for the others" } else { " here" };
+        Err(Error::invalid(format!("there is nothing to export: no message is stored{where_else}")))
     } else {
         Ok(sessions)
     }

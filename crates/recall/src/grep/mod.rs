@@ -417,7 +417,7 @@ pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId
             let ids = several.iter().map(|one| view.messages().session_id(*one));
             let ids = ids.collect::<Result<Vec<_>>>()?.iter().map(|id| one_line(id, 60)).collect::<Vec<_>>();
             Err(Error::invalid(format!(
-                "more than one session begins with `{shown}`, as {}",
+                "more than one session begins with `{shown}`, among them {}",
                 ids.join(" and ")
             )))
         }

@@ -216,7 +216,7 @@ async fn what_two_commands_show_is_equal() {
         let line = format!("export {form}{}", machine.at("emptied").display());
         let refused = ask_in(&machine.home, folder, &emptied, None, &line).await.unwrap_err().to_string();
         assert!(
-            refused.contains("there is nothing to export") && refused.contains("add --all"),
+            refused.contains("there is nothing to export") && refused.contains("--jsonl --all"),
             "{line}: {refused}"
         );
         assert!(!machine.at("emptied").exists(), "{line}");

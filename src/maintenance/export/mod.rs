@@ -116,7 +116,8 @@ fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     }
     if sessions.is_empty() {
         let others = !of.all && view.messages().conversations()? > 0;
-        let where_else = if others { " of this session: add --all for the others" } else { " here" };
+        let where_else =
+            if others { " of this session; --jsonl --all and --html --all take the others" } else { " here" };
         Err(Error::invalid(format!("there is nothing to export: no message is stored{where_else}")))
     } else {
         Ok(sessions)

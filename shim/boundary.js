@@ -75,9 +75,9 @@ export class Boundary {
       if (retry) await this.#prepare(at).catch(() => {});
       /** @type {{ entry: Draft & { summary: string } | null, report: { text: string, degraded: boolean }, notice: string | null }} */
       const { entry, report, notice } = unwrap(await engine.fold(JSON.stringify(at)));
+      if (notice) this.#session.report(notice, new Set(), "info");
       if (entry) {
         compaction.pending = { summary: entry.summary, ...report, leafId: at.leafId };
-        if (notice) this.#session.report(notice);
         const cut = retry ? [event.messageEntryId, ...event.toolResultEntryIds] : [];
         /** @type {Draft[]} */
         const hidden = cut.map((targetId) => ({ type: "context_edit", targetId, replacement: null }));

@@ -37,7 +37,8 @@ export async function main() {
 
 /** @param {string} sentence */
 function complain(sentence) {
-  process.stderr.on("error", () => process.exit(FAILED));
+  // Its reader may have gone, as with `pi-lcm grep … 2>&1 | head`.
+  process.stderr.on("error", () => process.exit());
   process.stderr.write(`${sentence}\n`);
 }
 

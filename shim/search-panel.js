@@ -10,7 +10,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {{ id: string, kind: string, role: string | null, tool: string | null, agent: string | null, depth: number | null, time: string, place: string, session: { id: string, file: string | null, about: string } | null, snippet: string, marks: { start: number, end: number }[] }} Hit */
 /** @typedef {{ hits: Hit[], isCut: boolean, more: number | null, isWidened: boolean, otherSessions: number, missing: string[], unknown: string[], absent: string[], asWords: string[] }} Found */
-/** An open hit: its text, where the match is in it, what to highlight, the lines at the current width, and the one whose match was gone to. @typedef {{ text: string, at: number, found: RegExp | undefined, lines: string[], line?: number, width: number, scroll: Scroll }} Page */
+/** An open hit: its text, where the match is in it, what to highlight, the lines at the current width, and the one whose match was gone to. @typedef {{ hit: Hit, text: string, at: number, found: RegExp | undefined, lines: string[], line?: number, width: number, scroll: Scroll }} Page */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
 /** Characters that a hit shows before the match. */
@@ -171,8 +171,8 @@ class Search {
       open.width = width;
     }
     const { lines, note } = open.scroll.seen(open.lines);
-    const hint = `${this.#hits[this.#selected]?.id ?? ""} · ${this.#note || note} · ↑↓ page up/down: scroll`;
-    const keys = `esc: back · n p: next match, before · c: copy · i: into the prompt${this.#file ? " · r: resume" : ""}`;
+    const hint = `${open.hit.id} · ${this.#note || note} · ↑↓ page up/down: scroll`;
+    const keys = `esc: back · n p: next match, before · c: copy · i: id into prompt${this.#file ? " · r: resume" : ""}`;
     return [
       ...lines.map((line) => lit(theme, line, open.found, "text")),
       theme.fg("muted", fit(hint, width)),
@@ -180,21 +180,28 @@ class Search {
     ];
   }
 
-  /** Scrolls to the next line with a match. @param {Page} page @param {1 | -1} by */
+  /** Scrolls to the next line with a match, or opens the next hit. @param {Page} page @param {1 | -1} by */
   #match(page, by) {
-    const { lines, found, scroll } = page;
+    const { hit, lines, found, scroll } = page;
+    // The next hit is on its way.
+    if (hit !== this.#hits[this.#selected]) return;
     for (let at = (page.line ?? scroll.top + ABOVE) + by; found && at >= 0 && at < lines.length; at += by) {
       if (lines[at].search(found) < 0) continue;
       page.line = at;
       scroll.top = at - ABOVE;
       return;
     }
-    this.#note = by > 0 ? "no match further down" : "no match further up";
+    if (this.#hits[this.#selected + by]) {
+      this.#selected += by;
+      void this.#show();
+    } else {
+      this.#note = by > 0 ? "no match after this" : "no match before this";
+    }
   }
 
   /** The session file of the open hit, if it is another session's. */
   get #file() {
-    return this.#hits[this.#selected]?.session?.file;
+    return this.#open?.hit.session?.file;
   }
 
   /** @param {string} data */
@@ -206,7 +213,7 @@ class Search {
     else if (data === "n") this.#match(open, 1);
     else if (data === "p") this.#match(open, -1);
     else if (data === "c") void this.#copy(open.text);
-    else if (data === "i") this.#insert();
+    else if (data === "i") this.#insert(open.hit);
     else if (data === "r" && this.#file) this.#resume(this.#file);
     else {
       open.scroll.turn(data);
@@ -214,9 +221,8 @@ class Search {
     }
   }
 
-  /** Types the hit's id into the prompt. */
-  #insert() {
-    const { id } = this.#hits[this.#selected];
+  /** Types the hit's id into the prompt. @param {Hit} hit */
+  #insert({ id }) {
     this.leave = (ctx) => {
       uiOf(ctx).type(`${id} `);
       this.#screen.draw();
@@ -331,7 +337,7 @@ class Search {
     } catch (error) {
       text = messageOf(error);
     }
-    this.#open = { text, at: startOf(hit, text), found: matchesOf(hit), lines: [], width: 0, scroll: new Scroll(this.#screen, BESIDE_PAGE) };
+    this.#open = { hit, text, at: startOf(hit, text), found: matchesOf(hit), lines: [], width: 0, scroll: new Scroll(this.#screen, BESIDE_PAGE) };
     this.#note = "";
     this.#screen.draw();
   }
@@ -345,8 +351,8 @@ function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unkno
   if (hits.length === 0) return `Nothing found${wider}${isFiltered ? "; to change what it is filtered by, press its key again" : ""}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
   const but = absent.length > 0 ? `; nothing has ${absent.join(" or ")}` : "";
-  const where = isWidened ? ", none in this session" : "";
-  const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
+  const where = isWidened ? ", none exact in this session" : "";
+  const others = hits.some(({ place }) => place !== "here") ? " · *: elsewhere" : "";
   return `${isCut ? `The best ${hits.length} of ${more ? hits.length + more : "more"}` : hits.length} found${but}${where}${others}`;
 }
 

@@ -526,6 +526,7 @@ class Viewer {
 
   #listen() {
     const nothing = () => {
+      if (this.view === "read" && document.activeElement !== this.input) return this.go(this.selected);
       if (this.input.value) {
         this.#clear();
         this.#detailed();
@@ -557,7 +558,7 @@ class Viewer {
       { keys: ["/", "f"], help: "filter", run: () => this.input.focus() },
       { keys: ["b"], help: "branches", run: () => this.branches.focus() },
       { keys: ["t"], help: "theme: the system's, light, dark", run: switchTheme },
-      { keys: ["Escape"], help: "away with the filter, then with what is selected", run: nothing },
+      { keys: ["Escape"], help: "back from reading; away with the filter, then with what is selected", run: nothing },
       { keys: ["?"], help: "these keys", run: () => help() },
     ]);
     return help;
@@ -575,7 +576,8 @@ class Viewer {
       const title = isOne ? "" : titleIn(number);
       // Ids of other agents' sessions begin with the agent.
       const agent = title && id.includes(":") ? `${id.split(":")[0]}: ` : "";
-      return `${agent}${short(title || id)} — ${day(Date.parse(header.timestamp))}`;
+      const began = Date.parse(header.timestamp);
+      return `${agent}${short(title || id)} — ${day(began)} ${minute(began)}`;
     });
     this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();

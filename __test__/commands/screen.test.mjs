@@ -246,11 +246,11 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
       await terminal.send("/lcm search");
       await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
       terminal.type(`heron${lines}`);
-      await terminal.waitFor((screen) => /\d found, none in this session · \*/.test(screen) && screen.includes("Search all sessions of this project"), "the hits");
+      await terminal.waitFor((screen) => /\d found, none exact in this session · \*/.test(screen) && screen.includes("Search all sessions of this project"), "the hits");
       terminal.press("enter");
       await terminal.waitFor((screen) => new RegExp(`^heron${lines}$`, "m").test(screen) && screen.includes("r: resume"), `the end of ${lines} lines`);
       terminal.press("escape");
-      await terminal.waitFor((screen) => screen.includes("none in this session"), "the hits again");
+      await terminal.waitFor((screen) => screen.includes("none exact in this session"), "the hits again");
       terminal.press("escape");
       await terminal.waitFor((screen) => !screen.includes("Search all sessions"), "the editor");
     }
@@ -295,9 +295,11 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("r: resume"), "the message");
     // The text begins with its session's first words, which are its own.
-    terminal.type("n");
-    terminal.type("n");
-    await terminal.waitFor((screen) => screen.includes("no match further down"), "that there is no other");
+    const [first] = /^m-\w+/m.exec(terminal.screen) ?? [];
+    terminal.type("nnn");
+    await terminal.waitFor((screen) => screen.includes("r: resume") && !screen.includes(String(first)), "the next hit");
+    terminal.type("nn");
+    await terminal.waitFor((screen) => screen.includes("no match after this"), "that there is no other");
     terminal.type("r");
     await terminal.waitFor((screen) => screen.includes("Resumed session") && screen.includes("LCM: 2 msgs"), "that session");
   });

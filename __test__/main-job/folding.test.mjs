@@ -94,6 +94,12 @@ for (const host of hosts) {
     assert.ok(compaction && others.length === 0, `${others.length + 1} compactions`);
     assert.equal(blockOf(project.turns[project.turns.length - 1]), compaction.summary);
     assertCovers(project, session, compaction.summary);
+
+    // So soon after, another would free next to nothing.
+    await assert.rejects(pi.request("compact"), /session too small/);
+    await pi.prompt("And then?");
+    assert.match(pi.ui("notify").at(-1)?.message ?? "", /: nothing was compacted, as it would free fewer than 4,000 tokens$/);
+    assert.equal(compactions(await project.session(pi)).length, 1);
     await pi.stop();
   });
 }

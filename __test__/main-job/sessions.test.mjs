@@ -69,7 +69,7 @@ test("several sessions", async (t) => {
       await pi.prompt("search");
       const answers = project.lastTurn.messages.filter(({ role }) => role === "tool").map(({ text }) => text) ?? [];
       assert.match(answers[0], /^Nothing found/);
-      assert.match(answers[1], /^This session has no match: these are of the whole project\.\nSession .* UTC \(.*\):\nm-[0-9a-f]{10} /);
+      assert.match(answers[1], /^This session has no exact match: these are of the whole project\.\nSession .* UTC \(.*\):\nm-[0-9a-f]{10} /);
     });
   });
 
@@ -79,7 +79,7 @@ test("several sessions", async (t) => {
     await fresh.prompt("Where is the walrus?");
     await fresh.request("new_session");
     await fresh.prompt("/lcm search walrus");
-    assert.match(fresh.ui("notify").at(-1)?.message ?? "", /^This session has no match: these are of the whole project\.[^]*Where is the «walrus»/);
+    assert.match(fresh.ui("notify").at(-1)?.message ?? "", /^This session has no exact match: these are of the whole project\.[^]*Where is the «walrus»/);
     await fresh.stop();
   });
 

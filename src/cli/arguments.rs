@@ -341,7 +341,9 @@ fn complaint(error: &clap::Error) -> Error {
     let parts = parts.filter(|part| !part.starts_with("tip: to pass"));
     let said: Vec<&str> =
         parts.take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more")).collect();
-    Error::invalid(format!("{} (see --help)", one_line(&said.join("; "), COMPLAINT)))
+    let all =
+        if said.iter().any(|part| part.contains("<WORDS>")) { "; -e . matches every message" } else { "" };
+    Error::invalid(format!("{}{all} (see --help)", one_line(&said.join("; "), COMPLAINT)))
 }
 
 /// The completion script for a shell.

@@ -258,7 +258,7 @@ fn remains(still: &Still, done: bool) -> String {
         ("settings and logs, which only you can change", paths(&still.files)),
         ("notes of this branch, which may mention it (see /lcm notes)", listed(&notes)),
         (
-            "messages with an old short id of it or of later messages, a hash by which a guess of its text can be checked",
+            "messages that name its id or a later message's: by an id, a guess of its text can be checked",
             listed(&still.old_ids),
         ),
     ];
@@ -271,7 +271,11 @@ fn remains(still: &Still, done: bool) -> String {
         );
     }
     if still.in_this_session {
-        lines.insert(0, "the open session: Pi keeps sending it to the model until it is compacted".into());
+        lines.insert(
+            0,
+            "the open session: Pi keeps sending it, or what mentions it, to the model until it is compacted"
+                .into(),
+        );
     }
     let is = if done { "is still" } else { "would still be" };
     if lines.is_empty() { String::new() } else { format!("\nIt {is} in\n- {}", lines.join("\n- ")) }

@@ -9,7 +9,7 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{
-    self, as_words, bounds, contradictions, counted, in_marks, marked, named, only_similar, other_tools,
+    self, as_words, bounds, contradictions, counted, elsewhere, in_marks, marked, named, only_similar,
     totals_as_data, unfiltered, unquoted, widened,
 };
 use lcm_model::Role;
@@ -324,7 +324,7 @@ fn nothing(
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let whose = if question.is_widened { " in any session" } else { "" };
     let nothing = format!("Nothing found for {query}{whose}.{}", unquoted(question, missing));
-    let nothing = nothing + &other_tools(question, "--count tool", "--tool");
+    let nothing = nothing + &elsewhere(question, "--");
     format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 

@@ -394,8 +394,8 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
     let compactions = rows.iter().map(|row| row.compactions).sum::<usize>();
     if compactions > 0 {
         out += &format!(
-            "\nPi alone compacts {} times, and leaves {} tokens to its summaries; here every message stays.\n",
-            grouped(compactions),
+            "\nPi alone compacts {}, and leaves {} tokens to its summaries; here every message stays.\n",
+            count(compactions, "time"),
             grouped(lost)
         );
     }

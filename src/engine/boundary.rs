@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Engine, read_json};
-use lcm_compaction::{At, Fold};
+use lcm_compaction::{At, Compacted, Fold};
 use lcm_model::error::Result;
 use lcm_model::locks::lock;
 use lcm_model::log::Field;
-use lcm_model::policy::{Due, Turn};
+use lcm_model::policy::{Due, Folding, Turn, least_freed};
+use lcm_model::text::grouped;
 
 /// How long the end of a turn waits for messages to be stored.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -18,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// What to append at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Boundary {
-    /// A compaction, as Pi takes it.
+    /// A compaction, as Pi takes it; `None` if there is none now.
     pub entry: Option<Value>,
     /// A one-line report of it for the user.
     pub report: Option<CompactionReport>,
@@ -64,7 +65,11 @@ impl Engine {
     /// When the store fails; then nothing is to be appended.
     pub async fn fold(&self, at: &str) -> Result<Boundary> {
         let mut at: At = read_json("the context", at)?;
-        at.is_overdue = lock(&self.folding).is_overdue;
+        let is_only_asked = {
+            let folding = lock(&self.folding);
+            at.is_overdue = folding.is_overdue;
+            folding.is_asked && !folding.is_full
+        };
         let (started, settings) = (Instant::now(), self.settings());
         // A compaction is running, or another Pi is writing; the end of the next turn tries again.
         if lock(&self.progress).is_some()
@@ -74,7 +79,17 @@ impl Engine {
             return Ok(Boundary::default());
         }
         let mut boundary = Boundary::default();
+        let least = least_freed(at.window());
+        let frees_little = |made: &Compacted| {
+            is_only_asked && (1..made.compaction.tokens_after + least).contains(&at.context_tokens)
+        };
+        let nothing = |folding: &mut Folding| {
+            let says =
+                || format!("nothing was compacted, as it would free fewer than {} tokens", grouped(least));
+            std::mem::take(&mut folding.is_asked).then(says)
+        };
         match lcm_compaction::fold(self.session(&settings), &at).await? {
+            Fold::Made(made) if frees_little(&made) => boundary.notice = nothing(&mut lock(&self.folding)),
             Fold::Made(made) => {
                 let notice = lock(&self.folding).folded();
                 let entry = json!({
@@ -87,7 +102,7 @@ impl Engine {
                 boundary = Boundary { entry: Some(entry), report: Some(report), notice };
             }
             Fold::Unsummarized(_) => lock(&self.folding).is_overdue = true,
-            Fold::Nothing => lock(&self.folding).is_asked = false,
+            Fold::Nothing => boundary.notice = nothing(&mut lock(&self.folding)),
         }
         let fields = [
             ("folded", Field::Count(usize::from(boundary.entry.is_some()))),

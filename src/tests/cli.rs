@@ -237,7 +237,10 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
             &["grep", "--rol", "x"],
             "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (see --help)",
         ),
-        (&["grep"], "the following required arguments were not provided: <WORDS>... (see --help)"),
+        (
+            &["grep"],
+            "the following required arguments were not provided: <WORDS>...; -e . matches every message (see --help)",
+        ),
         (
             &["grep", "x", "--role", "user", "--tool", "bash"],
             "leave out role user or tool bash: only toolResult messages come from a tool",

@@ -301,7 +301,7 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,
-        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without --tool, --count tool shows which tools say it."
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without --tool, --count tool shows where it is."
     );
     let nothing = asking.command("search zebra --summaries").await;
     assert_eq!(nothing, "Nothing found for zebra in summaries in any session.");

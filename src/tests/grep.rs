@@ -118,6 +118,9 @@ async fn results_with_only_similar_words_are_pointed_out() {
     let says = "Nothing in this session has `zebra99`: the results have the other words.";
     let answer = asking.command("search zebra9 zebra99").await;
     assert!(answer.starts_with(&format!("{says}\n\nm-")), "{answer}");
+    let answer = asking.grep(json!({"query": "zebra9 noted", "role": "user"})).await;
+    let filtered = "With these filters, nothing has `noted`: the results have the other words.\nm-";
+    assert!(answer.starts_with(filtered), "{answer}");
     let json = asking.json("search zebra9 zebra99").await;
     assert_eq!((&json["unknown"], &json["absent"]), (&json!([]), &json!(["zebra99"])));
     let answer = asking.grep(json!({"query": "zebra9 zebra99"})).await;
@@ -200,7 +203,7 @@ async fn role_and_tool_narrow_a_search() {
     assert_eq!(
         nothing,
         "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session. \
-         Without \"tool\", \"count\":\"tool\" shows which tools say it."
+         Without \"tool\", \"count\":\"tool\" shows where it is."
     );
 }
 

@@ -268,7 +268,7 @@ async fn a_search_that_finds_nothing_in_this_session_is_done_in_the_project() {
     let other = (0..4).fold(Session::new(), |session, n| session.user(&whale(n)).assistant("Noted."));
     let asking =
         Asking::about(&Session::new().chat(2, 5).user("Where?")).await.with_session("two", &other).await;
-    let says = "This session has no match: these are of the whole project.";
+    let says = "This session has no exact match: these are of the whole project.";
     for query in [json!({"query": "beluga"}), json!({"query": "bel.ga", "mode": "regex"})] {
         let answer = asking.grep(query).await;
         assert!(answer.starts_with(&format!("{says}\nSession two, 2025-11-20 ")), "{answer}");

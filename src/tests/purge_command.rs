@@ -161,7 +161,7 @@ async fn tool_answers_that_mention_it_are_purged_too() {
     let summaries = asked.text.lines().filter(|line| line.starts_with("  s-") && line.contains(" summary: "));
     assert_eq!((summaries.count(), &asked.answer["summaries"]), (5, &json!(6)), "{}", asked.text);
     assert!(asked.text.contains("\n  and 1 more\n"), "{}", asked.text);
-    assert!(asked.text.contains("a hash by which a guess of its text can be checked: m-"), "{}", asked.text);
+    assert!(asked.text.contains("by an id, a guess of its text can be checked: m-"), "{}", asked.text);
     let done = ask(&secrets, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["repeating"]), (&json!(1), &json!(5)));
     secrets.assert_gone().await;

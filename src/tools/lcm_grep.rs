@@ -374,7 +374,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
-    out.push_str(&other_tools(question, r#""count":"tool""#, r#""tool""#));
+    out.push_str(&elsewhere(question, ""));
     if question.mode == Mode::Regex && question.query.contains(char::is_uppercase) {
         out += " Case matters, except after (?i).";
     }
@@ -417,7 +417,7 @@ fn part(question: &Question) -> &'static str {
 /// Where results of the project are from that was asked of this session.
 pub fn widened(question: &Question) -> &'static str {
     match question.is_widened {
-        true => "This session has no match: these are of the whole project. ",
+        true => "This session has no exact match: these are of the whole project. ",
         false => "",
     }
 }
@@ -441,9 +441,23 @@ fn has_not(question: &Question, words: &[String], but: &str) -> String {
     match words.as_slice() {
         [] => String::new(),
         words => {
-            format!("Nothing in {} has {}: the results have {but}. ", part(question), words.join(" or "))
+            let place = if is_filtered(question) {
+                "With these filters, nothing"
+            } else {
+                &format!("Nothing in {}", part(question))
+            };
+            format!("{place} has {}: the results have {but}. ", words.join(" or "))
         }
     }
+}
+
+/// Whether not all of the session or project that is searched may be found, besides other branches.
+fn is_filtered(question: &Question) -> bool {
+    question.kinds == Kinds::Summaries
+        || question.is_of_messages()
+        || question.agent.is_some()
+        || question.after.is_some()
+        || question.before.is_some()
 }
 
 /// What a query says as if it had filters of its own, as the viewer's has. Quoted, it is a phrase.
@@ -477,14 +491,9 @@ pub fn unfiltered(question: &Question, dashes: &str) -> String {
 pub fn unquoted(question: &Question, missing: &[String]) -> String {
     let missing: Vec<String> =
         missing.iter().map(|phrase| format!("\"{}\"", text::one_line(phrase, 80))).collect();
-    let is_filtered = question.kinds == Kinds::Summaries
-        || question.branches == Branches::Current
-        || question.after.is_some()
-        || question.before.is_some()
-        || !bounds(question, [None; 2], text::minute).is_empty();
     match missing.as_slice() {
         [] => String::new(),
-        phrases if is_filtered => format!(
+        phrases if is_filtered(question) || question.branches == Branches::Current => format!(
             " With these filters, nothing says {} in whole words; without quotes, the words are searched.",
             phrases.join(" or ")
         ),
@@ -496,10 +505,23 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
     }
 }
 
-/// How to learn which tools say it, where the one that was asked for does not. `count` and `tool` name the options.
-pub fn other_tools(question: &Question, count: &str, tool: &str) -> String {
-    let is_filtered = question.tool.is_some();
-    if is_filtered { format!(" Without {tool}, {count} shows which tools say it.") } else { String::new() }
+/// How to learn where it is, if a filter may be wrong. `dashes` begin the names of options.
+pub fn elsewhere(question: &Question, dashes: &str) -> String {
+    let path = if dashes.is_empty() { "path" } else { "file" };
+    let filters = [
+        ("tool", "tool", &question.tool),
+        ("path", path, &question.path),
+        ("agent", "agent", &question.agent),
+    ];
+    // What is said of other branches comes first.
+    let is_meant = |value: &Option<String>| value.is_some() && question.branches == Branches::All;
+    let Some((by, name, _)) = filters.into_iter().find(|(.., value)| is_meant(value)) else {
+        return String::new();
+    };
+    match dashes {
+        "" => format!(" Without \"{name}\", \"count\":\"{by}\" shows where it is."),
+        dashes => format!(" Without {dashes}{name}, {dashes}count {by} shows where it is."),
+    }
 }
 
 /// The search's filters, in words.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_grep::{
-    NAME as GREP, absent, as_words, bounds, contradictions, counted, given, named, only_similar, other_tools,
+    NAME as GREP, absent, as_words, bounds, contradictions, counted, elsewhere, given, named, only_similar,
     totals_as_data, unfiltered, unquoted, widened,
 };
 use lcm_model::error::{Error, Result};

@@ -43,7 +43,7 @@ pub struct At {
 
 impl At {
     /// The model's window, and what comes before the conversation.
-    pub(super) const fn window(&self) -> Window {
+    pub const fn window(&self) -> Window {
         Window { tokens: self.context_window, prompt: self.prompt_tokens }
     }
 }

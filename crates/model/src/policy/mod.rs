@@ -21,7 +21,7 @@ pub use simulation::{RecordedRequest, Simulated, simulate};
 
 /// Tokens of the newest messages that a fold leaves as they are.
 pub const TAIL: usize = 4_000;
-/// A fold frees at least this many tokens, or there is none.
+/// What a fold frees at least, in tokens.
 const LEAST: usize = 4_000;
 /// In a small window both are less: at most this share of the room for the conversation, 1/n.
 const TAIL_SHARE: usize = 4;
@@ -130,6 +130,11 @@ pub fn tail(window: Window) -> usize {
     TAIL.min(window.share(TAIL_SHARE))
 }
 
+/// A fold frees at least so many tokens, or it is not worth what it costs.
+pub fn least_freed(window: Window) -> usize {
+    LEAST.min(window.share(LEAST_SHARE))
+}
+
 impl Terms {
     /// What a fold costs, in millionths of the prices' unit: writing what is left again, summaries, and the
     /// thinking in the tail, which is lost.
@@ -181,7 +186,7 @@ impl Terms {
 
     /// The smallest context that is worth a fold.
     fn least(&self) -> usize {
-        self.base + LEAST.min(self.window.share(LEAST_SHARE))
+        self.base + least_freed(self.window)
     }
 
     /// The largest context that stays below tier and threshold with two more requests, and leaves room for one in the

@@ -16,7 +16,7 @@ use super::words::{SUFFIXES, words};
 use super::{exact, phrases};
 use lcm_model::error::Result;
 use lcm_model::may_be_data;
-use lcm_store::{Filter, Pages, Passages, View};
+use lcm_store::{Pages, Passages, View};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -357,16 +357,14 @@ impl Counter<'_> {
         Ok(self.within.newest_from(window))
     }
 
-    /// Whether no message of what is searched has a term, except those that ask; so many passages match, some elsewhere.
+    /// Whether no message that may be a result has a term; so many passages match, some of other messages.
     fn is_unknown(&self, search: &Search<'_>, term: &QueryTerm, matches: usize) -> Result<bool> {
         if matches > MOST_TRIED {
             return Ok(false);
         }
-        let place = Filter { conversation: search.filter.conversation, ..Filter::default() };
         for row in self.within.from(&term.expression, 0)? {
-            if let Some(hit) = search.view.index().hit(row, &place)?
-                && !search.asking.contains(&hit.message)
-                && search.is_on_branch(hit.message)?
+            if let Some(hit) = search.view.index().hit(row, &search.filter)?
+                && search.lets_through(hit.message)?
             {
                 return Ok(false);
             }

@@ -194,6 +194,10 @@ test("a reader may close the pipe early", { skip: process.platform === "win32" &
   const [{ id }] = (await ask(shell, "grep", "fox")).hits;
   const { stdout, stderr } = await collect("bash", ["-c", line, "bash", id], { cwd: project.cwd, env: environmentOf(shell) });
   assert.deepEqual([stdout, stderr], ["{", ""]);
+  const hint = `"${node22}" "${program}" grep fox --limit 1 2>&1 >/dev/null`;
+  const status = async (/** @type {string} */ line) => (await collect("bash", ["-c", line], { cwd: project.cwd, env: environmentOf(shell) })).stdout;
+  assert.match(await status(hint), /\d more: raise --limit/);
+  assert.equal(await status(`${hint} | true; echo "\${PIPESTATUS[0]}"`), "0\n");
 });
 
 test("an interrupted export leaves no partial file", { skip: process.platform === "win32" && "there are no signals on Windows" }, async (t) => {

@@ -148,6 +148,12 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const shown = await page.$$eval(".list [data-id]", (rows) => rows.map((row) => row.className));
     assert.ok(shown.length > 2 && shown.every((name) => name.includes("c-assistant")));
     assert.match(await text(page, ".count"), new RegExp(`^${shown.length} of \\d+$`));
+    // From reading back to the result.
+    await press(page, "Enter", "Enter");
+    await page.waitForSelector(".page[data-view=read]");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".page[data-view=history] .list [aria-selected=true]");
+    assert.match(await page.$eval("input", (input) => input.value), /^EVENT/);
     await page.keyboard.press("Escape");
     assert.equal(await page.$eval("input", (input) => input.value), "");
     await page.type("input", "kept-from-everybody-xyzzy");

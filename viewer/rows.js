@@ -66,19 +66,23 @@ export function rowsOfContext(branch, { compaction, kept, since, edits }, step) 
  */
 export function rowsFound(rows, found, summaries, elsewhere) {
   const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
+  // What the model did not see at a moment of time travel.
+  const seen = new Set(items);
+  const unseen = [...found].filter((item) => !seen.has(item));
   const others = elsewhere.reduce((sum, { items, nodes }) => sum + items.length + nodes.length, 0);
   const here = count(items.length, "message");
   /** @type {Row[]} */
   const head = [];
-  if (others) head.push({ words: `${items.length ? here : "Nothing"} on this branch, ${number(others)} elsewhere, below` });
-  else if (items.length === 0 && summaries.length === 0) head.push({ words: "Nothing here has what is looked for" });
+  if (others) head.push({ words: `${found.size ? count(found.size, "message") : "Nothing"} on this branch, ${number(others)} elsewhere, below` });
+  else if (found.size === 0 && summaries.length === 0) head.push({ words: "Nothing here has what is looked for" });
   if (summaries.length) head.push({ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: here });
   const tail = elsewhere.flatMap(({ number: session, title, items, nodes }) => [
     { words: `${title}: ${[nodes.length && count(nodes.length, "summary"), items.length && count(items.length, "message"), items.length > LISTED && `the first ${LISTED}`].filter(Boolean).join(", ")}` },
     ...nodes.map((node) => ({ node, session })),
     ...items.slice(0, LISTED).map((item) => ({ item, session })),
   ]);
-  return [...head, ...byDay(items), ...tail];
+  const own = unseen.length ? [...byDay(items), { words: `Not in what the model saw then: ${count(unseen.length, "message")}` }, ...byDay(unseen)] : byDay(items);
+  return [...head, ...own, ...tail];
 }
 
 /**

@@ -9,7 +9,7 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{
-    self, as_words, bounds, contradictions, counted, elsewhere, in_marks, marked, named, only_similar,
+    self, as_words, bounds, contradictions, counted, if_unfiltered, in_marks, marked, named, only_similar,
     totals_as_data, unfiltered, unquoted, widened,
 };
 use lcm_model::Role;
@@ -220,14 +220,17 @@ fn find(
         }
     };
     let similar = only_similar(&question, &lacking);
-    let others =
-        if similar.is_empty() { String::new() } else { in_others(&question, other_sessions, manner) };
+    let others = in_others(&question, other_sessions, manner);
     let unfiltered = unfiltered(&question, "--");
+    let in_result = if similar.is_empty() { "" } else { &others };
     let above =
-        [widened(&question), &similar, &others, &tools::absent(&question, &absent), &unfiltered].concat();
+        [widened(&question), &similar, in_result, &tools::absent(&question, &absent), &unfiltered].concat();
     let is_cut = question.cursor.is_some();
     let more_hits =
         if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
+    // Who names a session knows of others.
+    let is_open = similar.is_empty() && question.session.is_none() && question.branches == Branches::All;
+    let more_hits = if is_open { format!("{more_hits} {others}").trim().to_owned() } else { more_hits };
     let text = match lines.is_empty() {
         true => {
             let nothing = nothing(&question, searched, &missing, other_sessions, manner);
@@ -324,7 +327,7 @@ fn nothing(
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let whose = if question.is_widened { " in any session" } else { "" };
     let nothing = format!("Nothing found for {query}{whose}.{}", unquoted(question, missing));
-    let nothing = nothing + &elsewhere(question, "--");
+    let nothing = nothing + if_unfiltered(searched);
     format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 

@@ -291,7 +291,12 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
         found.contains(&format!("{id} user ")) && found.contains("\n  where is the «walrus»?"),
         "{found}"
     );
-    assert!(found.ends_with("\n\nTo read one in full: /lcm show ID."), "{found}");
+    let others = "\n\nTo read one in full: /lcm show ID. Not searched: 1 other session; add --project.";
+    assert!(found.ends_with(others), "{found}");
+    let asked = asking.grep(serde_json::json!({"query": "walrus"})).await;
+    assert!(asked.ends_with(" Not searched: 1 other session; pass \"session\":\"project\"."), "{asked}");
+    let counted = asking.command("search walrus --count role").await;
+    assert!(counted.contains(" Not searched: 1 other session."), "{counted}");
     let json = asking.json("search walrus").await;
     let hit = json["hits"].as_array().unwrap().iter().find(|hit| hit["id"] == id.as_str()).unwrap();
     assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
@@ -301,7 +306,7 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,
-        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without --tool, --count tool shows where it is."
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without these filters, it is found."
     );
     let nothing = asking.command("search zebra --summaries").await;
     assert_eq!(nothing, "Nothing found for zebra in summaries in any session.");

@@ -350,6 +350,13 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     let both = Session::new().message(json!({"role": "assistant", "content": both})).user("and now?");
     let path = Asking::about(&both).await.grep(json!({"query": "both", "count": "path"})).await;
     assert!(path.contains(" A message counts for each of its files.\na.rs: 1, "), "{path}");
+    // As Codex edits.
+    let patch =
+        "*** Begin Patch\n*** Update File: c.rs\n@@\n-both\n*** Add File: d/e.rs\n+new\n*** End Patch";
+    let patch = json!({"type": "toolCall", "id": "p", "name": "apply_patch", "arguments": {"input": patch}});
+    let patched = Session::new().message(json!({"role": "assistant", "content": [patch]})).user("and now?");
+    let path = Asking::about(&patched).await.grep(json!({"query": "both", "count": "path"})).await;
+    assert!(path.contains("\nc.rs: 1, ") && path.contains("\nd/e.rs: 1, "), "{path}");
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let data =
         Session::new().user(&format!("{hash} a\n").repeat(40)).user("9f86d081884c said").user("and now?");

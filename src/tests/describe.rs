@@ -104,7 +104,7 @@ async fn a_summary_is_described_with_its_quotes() {
     assert!(
         answer.contains(
             "\nRules and tasks, word for word, newest first:\n- task: \"Then write the tests.\"\n\
-             - rule: \"Never touch main.\"\nFiles changed: none."
+             - rule: \"Never touch main.\"\nIn full: "
         ),
         "{answer}"
     );
@@ -170,7 +170,7 @@ async fn a_summary_is_described_with_its_sources_and_parents() {
              Condensed into, nearest first: none\n\
              Made from, in order:\n- {one} · D0 · {span} · 4 messages: First steps\n\
              - {two} · D0 · {span} · 4 messages · degraded: Extract of more\n\
-             Files changed: none. Files only read: none.\nIn full: lcm_expand {{\"summary_id\":\"{top}\"}}"
+             In full: lcm_expand {{\"summary_id\":\"{top}\"}}"
         )
     );
     let leaf = asking.describe(json!({"section": "by_id", "summary_id": two})).await;

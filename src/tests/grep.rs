@@ -202,8 +202,7 @@ async fn role_and_tool_narrow_a_search() {
     let nothing = asking.grep(json!({"query": "error", "tool": "find", "role": "toolResult"})).await;
     assert_eq!(
         nothing,
-        "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session. \
-         Without \"tool\", \"count\":\"tool\" shows where it is."
+        "Nothing found for `error` with role toolResult from the tool find in 11 searchable messages of this session. Without these filters, it is found."
     );
 }
 
@@ -240,7 +239,7 @@ async fn branch_session_file_and_time_narrow_a_search() {
             .grep(json!({"query": "walrus", "path": "a.md", "branch": "current", "after": "2025-11-22"}))
             .await,
         "Nothing found for `walrus` about a.md since 2025-11-22 00:00 on the current branch in 5 searchable messages of this \
-         session. Other branches and sessions were not searched: leave branch out."
+         session. Without these filters, it is found. Other branches and sessions were not searched: leave branch out."
     );
 }
 

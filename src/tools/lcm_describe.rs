@@ -267,7 +267,7 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
         let quotes = quotes.map(|quote| format!("{}: \"{}\"", quote.kind.as_str(), in_line(&quote.text)));
         let _ = writeln!(out, "{}", list("Rules and tasks, word for word, newest first", quotes));
     }
-    let _ = write!(out, "{}\n{}", files(&portrait.files), expand_hint(&card.handle));
+    let _ = write!(out, "{}{}", files(&portrait.files), expand_hint(&card.handle));
     out
 }
 
@@ -282,7 +282,7 @@ fn of_message(portrait: &MessagePortrait) -> String {
     };
     let MessageLine { card, headline, .. } = &portrait.line;
     format!(
-        "{}: {headline}\n{position} · {} bytes of text, {} of JSON · {} tokens\n{}\n{}\n{}",
+        "{}: {headline}\n{position} · {} bytes of text, {} of JSON · {} tokens\n{}\n{}{}",
         message(card),
         portrait.bytes,
         portrait.json_bytes,
@@ -312,7 +312,11 @@ fn cut(mut lines: Vec<String>, how: &str) -> Vec<String> {
     lines
 }
 
+/// A line on the files that Pi's tools touched; empty without any, as commands and other agents' tools may have touched some.
 fn files(files: &Files) -> String {
+    if files.modified.is_empty() && files.read.is_empty() {
+        return String::new();
+    }
     let named = |paths: Vec<&String>| {
         let shown: Vec<String> = paths.iter().take(MOST_FILES).map(|path| one_line(path, PATH)).collect();
         let more = paths.len().saturating_sub(MOST_FILES);
@@ -320,7 +324,7 @@ fn files(files: &Files) -> String {
         if shown.is_empty() { "none".to_owned() } else { shown.join(", ") + &more }
     };
     format!(
-        "Files changed: {}. Files only read: {}.",
+        "Files changed: {}. Files only read: {}.\n",
         named(files.modified.iter().collect()),
         named(files.only_read().collect())
     )

@@ -346,7 +346,7 @@ fn caveats(question: &Question, findings: &SearchResults) -> String {
     let mut caveats = widened(question).to_owned() + &only_similar(question, &findings.unknown);
     if !caveats.is_empty() && question.branches == Branches::Current {
         caveats += NOT_SEARCHED;
-    } else {
+    } else if findings.is_weak() {
         caveats += &not_searched(findings);
     }
     caveats += &(absent(question, &findings.absent) + &unfiltered(question, ""));
@@ -362,7 +362,11 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
         let project = if question.is_widened { "\"session\":\"project\"," } else { "" };
         let _ = write!(closing, " {more}: the same lcm_grep with {project}\"cursor\":\"{}\".", next.cursor);
     }
-    closing
+    // Who names a session knows of others.
+    if question.session.is_none() && question.branches == Branches::All && !findings.is_weak() {
+        let _ = write!(closing, " {}", not_searched(findings).trim_end());
+    }
+    closing.trim_end().to_owned()
 }
 
 fn nothing(question: &Question, findings: &SearchResults) -> String {
@@ -374,7 +378,7 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
-    out.push_str(&elsewhere(question, ""));
+    out.push_str(if_unfiltered(findings.searched));
     if question.mode == Mode::Regex && question.query.contains(char::is_uppercase) {
         out += " Case matters, except after (?i).";
     }
@@ -505,23 +509,9 @@ pub fn unquoted(question: &Question, missing: &[String]) -> String {
     }
 }
 
-/// How to learn where it is, if a filter may be wrong. `dashes` begin the names of options.
-pub fn elsewhere(question: &Question, dashes: &str) -> String {
-    let path = if dashes.is_empty() { "path" } else { "file" };
-    let filters = [
-        ("tool", "tool", &question.tool),
-        ("path", path, &question.path),
-        ("agent", "agent", &question.agent),
-    ];
-    // What is said of other branches comes first.
-    let is_meant = |value: &Option<String>| value.is_some() && question.branches == Branches::All;
-    let Some((by, name, _)) = filters.into_iter().find(|(.., value)| is_meant(value)) else {
-        return String::new();
-    };
-    match dashes {
-        "" => format!(" Without \"{name}\", \"count\":\"{by}\" shows where it is."),
-        dashes => format!(" Without {dashes}{name}, {dashes}count {by} shows where it is."),
-    }
+/// That the filters are why nothing was found.
+pub fn if_unfiltered(searched: Searched) -> &'static str {
+    if searched.is_elsewhere { " Without these filters, it is found." } else { "" }
 }
 
 /// The search's filters, in words.

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_grep::{
-    NAME as GREP, absent, as_words, bounds, contradictions, counted, elsewhere, given, named, only_similar,
-    totals_as_data, unfiltered, unquoted, widened,
+    NAME as GREP, absent, as_words, bounds, contradictions, counted, given, if_unfiltered, named,
+    only_similar, totals_as_data, unfiltered, unquoted, widened,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
@@ -110,7 +110,10 @@ fn ignored(name: &str, arguments: &str) -> String {
         return String::new();
     }
     let known: Vec<&str> = known.keys().map(String::as_str).collect();
-    format!("Ignored: {}. {name} takes {}.", unknown.join(", "), known.join(", "))
+    // Such as `id` for `summary_id`.
+    let is_part = |known: &&&str| given.keys().any(|key| known.ends_with(&format!("_{key}")));
+    let meant = known.iter().find(is_part).map(|known| format!(" Did you mean {known}?")).unwrap_or_default();
+    format!("Ignored: {}.{meant} {name} takes {}.", unknown.join(", "), known.join(", "))
 }
 
 /// The error for a call of `name`, which is not a tool.

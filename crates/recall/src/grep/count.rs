@@ -46,6 +46,8 @@ pub const COUNTED_BY: [&str; 7] = ["session", "day", "role", "tool", "path", "ou
 
 /// The arguments of tools, Pi's and others', that name a file.
 const PATHS: [&str; 4] = ["path", "file_path", "filePath", "absolute_path"];
+/// What a patch of Codex does to a file.
+const PATCHED: [&str; 3] = ["Add", "Update", "Delete"];
 
 /// Totals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +58,7 @@ pub struct Counts {
     pub groups: Vec<Group>,
     /// The words of which all must be in a message, in any form.
     pub words: Vec<String>,
-    /// The number of other sessions, which were not searched, if nothing matches.
+    /// The number of other sessions, which were not searched.
     pub other_sessions: usize,
     /// After when and before when the messages are, in ms since the epoch.
     pub times: [Option<i64>; 2],
@@ -112,7 +114,7 @@ pub(super) fn count(search: &Search<'_>, by: CountBy) -> Result<Counts> {
         let session = group.key.as_ref().and_then(|key| sessions.get(key));
         group.session = session.map(|session| SessionName::of(search.view, *session)).transpose()?;
     }
-    let other_sessions = if total == 0 { search.other_sessions()? } else { 0 };
+    let other_sessions = search.other_sessions()?;
     let times = [search.filter.after, search.filter.before];
     Ok(Counts { messages: total, groups, words, other_sessions, times })
 }
@@ -201,11 +203,11 @@ fn keys(
 fn paths(search: &Search<'_>, stored: &StoredMessage) -> Result<Vec<Option<String>>> {
     let message = Message::parse(&stored.json);
     let mut paths: BTreeSet<String> =
-        message.calls().filter_map(|(_, arguments)| path_in(arguments)).collect();
+        message.calls().flat_map(|(_, arguments)| paths_in(arguments)).collect();
     if let Some(call) = &message.tool_call_id
         && let Some(calling) = calling(search, stored.id)?
     {
-        paths.extend(calling.call_of(call).and_then(path_in));
+        paths.extend(calling.call_of(call).into_iter().flat_map(paths_in));
     }
     Ok(if paths.is_empty() { vec![None] } else { paths.into_iter().map(Some).collect() })
 }
@@ -223,6 +225,14 @@ fn calling(search: &Search<'_>, result: MessageId) -> Result<Option<Message>> {
     Ok(None)
 }
 
-fn path_in(arguments: &Value) -> Option<String> {
-    PATHS.iter().find_map(|name| arguments[*name].as_str()).map(ToOwned::to_owned)
+/// The file that a call's arguments name, or those of the patch that it applies, as Codex does.
+fn paths_in(arguments: &Value) -> Vec<String> {
+    let named = PATHS.iter().find_map(|name| arguments[*name].as_str());
+    let patch = arguments["input"].as_str().unwrap_or_default();
+    let changed = patch.lines().filter_map(|line| {
+        PATCHED
+            .iter()
+            .find_map(|change| line.strip_prefix("*** ")?.strip_prefix(change)?.strip_prefix(" File: "))
+    });
+    named.into_iter().chain(changed).map(|path| path.trim().to_owned()).collect()
 }

@@ -213,7 +213,7 @@ pub struct SearchResults {
     pub searched: Searched,
     /// Matching summaries of this session, if only messages were searched and none matches.
     pub matching_summaries: usize,
-    /// The number of other sessions, which were not searched, if nothing matches, or only similar words do.
+    /// The number of other sessions, which were not searched.
     pub other_sessions: usize,
     /// The query's words, if nothing that was searched has one: the results have only similar words, or parts.
     pub unknown: Vec<String>,
@@ -223,6 +223,13 @@ pub struct SearchResults {
     pub missing: Vec<String>,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
     pub stopped_at: Option<i64>,
+}
+
+impl SearchResults {
+    /// Whether nothing matches, or only similar words do.
+    pub fn is_weak(&self) -> bool {
+        self.hits.is_empty() || !self.unknown.is_empty()
+    }
 }
 
 /// One result.
@@ -262,6 +269,8 @@ pub struct Searched {
     pub summaries: usize,
     /// The times after and before which they were, in ms.
     pub times: [Option<i64>; 2],
+    /// Whether words are found there without filters by role, tool, agent, file and time.
+    pub is_elsewhere: bool,
 }
 
 /// Answers `question`, seen from `scope`: for the project, as it says then, if this session has nothing and it
@@ -277,7 +286,7 @@ pub fn grep(
     cancel: &CancellationToken,
 ) -> Result<SearchResults> {
     let results = ask(view, scope, question, cancel)?;
-    let is_over = results.stopped_at.is_none() && results.matching_summaries == 0;
+    let is_over = results.is_weak() && results.stopped_at.is_none() && results.matching_summaries == 0;
     match is_over && question.widen(results.other_sessions) {
         true => ask(view, scope, question, cancel),
         false => Ok(results),
@@ -296,9 +305,7 @@ fn ask(
         Mode::Text => by_relevance(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
-    if results.hits.is_empty() || !results.unknown.is_empty() {
-        results.other_sessions = search.other_sessions()?;
-    }
+    results.other_sessions = search.other_sessions()?;
     // Needed only if nothing was found; counting costs the length of the history.
     if results.hits.is_empty() {
         let Filter { conversation, after, before, .. } = search.filter;
@@ -307,9 +314,28 @@ fn ask(
             messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
             summaries: if search.takes_summaries() { summaries } else { 0 },
             times: [after, before],
+            is_elsewhere: question.mode == Mode::Text && is_elsewhere(view, scope, question, cancel)?,
         };
     }
     Ok(results)
+}
+
+/// Whether the question has an answer without its filters.
+fn is_elsewhere(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    cancel: &CancellationToken,
+) -> Result<bool> {
+    let Question { role, tool, agent, path, after, before, .. } = Question::default();
+    let session = Some(question.session().to_owned());
+    let asked = Question { session, limit: 1, cursor: None, ..question.clone() };
+    let unfiltered = Question { role, tool, agent, path, after, before, ..asked.clone() };
+    if unfiltered == asked {
+        return Ok(false);
+    }
+    let found = ask(view, scope, &unfiltered, cancel)?;
+    Ok(!found.hits.is_empty() && found.unknown.is_empty() && found.absent.is_empty())
 }
 
 /// Counts the messages that match `question`, for the project where [`grep`] would; its order, page and limit play
@@ -326,7 +352,7 @@ pub fn count(
 ) -> Result<Counts> {
     let sight = Visibility::new(view, scope)?;
     let counts = count::count(&Search::of(question, view, scope, &sight, cancel)?, by)?;
-    match question.widen(counts.other_sessions) {
+    match counts.messages == 0 && question.widen(counts.other_sessions) {
         true => count::count(&Search::of(question, view, scope, &sight, cancel)?, by),
         false => Ok(counts),
     }

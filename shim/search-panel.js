@@ -216,8 +216,9 @@ class Search {
     else if (data === "i") this.#insert(open.hit);
     else if (data === "r" && this.#file) this.#resume(this.#file);
     else {
+      const before = open.scroll.top;
       open.scroll.turn(data);
-      open.line = undefined;
+      if (open.scroll.top !== before) open.line = undefined;
     }
   }
 

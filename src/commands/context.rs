@@ -101,7 +101,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let summarizer = asked.request.summarizers.first();
     let pause = doing.pause_in_words().map(|pause| format!("; {pause}")).unwrap_or_default();
     rows.extend(summarizer.map(|one| ("Summaries", format!("by {}{pause}", one.in_words()))));
-    let names = ["Last"].into_iter().chain(std::iter::repeat(""));
+    let names = ["Last fold"].into_iter().chain(std::iter::repeat(""));
     rows.extend(names.zip(doing.folding.receipts.iter().rev().map(receipt_line)));
     if doing.folding.dropped > 0 {
         let dropped = count(doing.folding.dropped, "reasoning block");
@@ -233,8 +233,13 @@ impl Bill {
 
     pub(super) fn in_words(&self) -> String {
         let Self { requests, paid, with_pi_alone, is_stand_in, is_assumed } = *self;
-        let alone = match with_pi_alone - paid {
-            saved if saved.abs() < LEAST => "the same".to_owned(),
+        // As shown, so that the difference is that of the figures beside it.
+        let shown = |amount: f64| {
+            let parts = if amount >= 1.0 { 100.0 } else { 1_000.0 };
+            (amount * parts).round() / parts
+        };
+        let alone = match shown(with_pi_alone) - shown(paid) {
+            saved if saved.abs() < LEAST / 2.0 => "the same".to_owned(),
             saved => {
                 let word = if saved > 0.0 { "less" } else { "more" };
                 format!("about {}, so {} {word}", dollars(with_pi_alone), dollars(saved.abs()))

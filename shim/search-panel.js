@@ -354,7 +354,7 @@ function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unkno
   const but = absent.length > 0 ? `; nothing has ${absent.join(" or ")}` : "";
   const where = isWidened ? ", none exact in this session" : "";
   const others = hits.some(({ place }) => place !== "here") ? " · *: elsewhere" : "";
-  return `${isCut ? `The best ${hits.length} of ${more ? hits.length + more : "more"}` : hits.length} found${but}${where}${others}`;
+  return `${isCut ? `The best ${hits.length} of ${more ? hits.length + more : "more"}` : hits.length} found${but}${where}${others}${otherSessions > 0 ? " · tab: other sessions too" : ""}`;
 }
 
 /** What matched in a hit, as one group; undefined for nothing. @param {Hit} hit */

@@ -287,7 +287,7 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => /^> \S+ \S+ user \* +walrus0000x[^]*^session 019a5f00-0000-7000-8000-000000000009: walrus0000x/m.test(screen), "the other session");
     terminal.type("\u0013");
     await terminal.waitFor((screen) => screen.includes("Search session 019a5f00-0000-7000-8000-000000000009"), "only that");
-    await terminal.waitFor((screen) => screen.includes("\n2 found"), "its hits");
+    await terminal.waitFor((screen) => screen.includes("\n2 found · *: elsewhere · tab: other sessions too"), "its hits");
     terminal.type("\u0012\u000c");
     await terminal.waitFor((screen) => screen.includes("Search role user · after 1d · session 019a5f00"), "the filters first");
     terminal.type("\u0012\u0012\u0012\u0012\u000c\u000c\u000c");

@@ -26,7 +26,7 @@ const FIRST_WORDS: usize = 40;
 
 pub(super) const COMMAND: Command = Command {
     name: "purge",
-    help: "permanently remove a message, a session, or all before a date; asks first",
+    help: "permanently remove a message, a text, a session, or all before a date; asks first",
     usage: &[
         (
             "purge m-1a2b3c4d5e",

@@ -104,6 +104,7 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
         let open = if *current && !manner.is_shell { "(this one) " } else { "" };
         // It begins as its origin does.
         let fork = if parent.is_some() { "(a fork) " } else { "" };
+        let about = if about.is_empty() { "(no request)" } else { about };
         out += &format!("{line}\n{}\n", cut(format!("    {open}{fork}{on}{about}")));
     }
     out + &count(sessions.len(), "session")

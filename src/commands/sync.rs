@@ -154,7 +154,7 @@ fn render(report: &Report) -> String {
     out += &format!(".\nOther machines with {project} at {target}: {with}.");
     if *purged > 0 {
         out += &format!(
-            "\n{} purged on another machine {} removed here.",
+            "\n{} purged on another machine {} removed here, but not from Pi's session files.",
             count(*purged, "message"),
             were(*purged)
         );

@@ -212,6 +212,14 @@ async fn what_two_commands_show_is_equal() {
     assert_eq!(purged["messages"], 2, "{purged}");
     assert_eq!(check("a purge of a session", &scope).await["sessions"]["stats"], 5);
     let emptied = Scope::at(find("three").await, Some(other.leaf().to_owned()));
+    // It is dated by when it began.
+    let facts = machine
+        .home
+        .store
+        .read(move |view| view.messages().session_facts(emptied.conversation))
+        .await
+        .unwrap();
+    assert!(facts.messages == 0 && facts.from_time > 0 && facts.from_time == facts.to_time);
     for form in ["", "--jsonl "] {
         let line = format!("export {form}{}", machine.at("emptied").display());
         let refused = ask_in(&machine.home, folder, &emptied, None, &line).await.unwrap_err().to_string();

@@ -163,7 +163,9 @@ impl Messages<'_> {
     /// The facts of a session. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
         let Counts { messages, times, first_request, .. } = self.counts(conversation)?;
-        let (from_time, to_time) = times.unwrap_or_default();
+        // Of one that was purged, only when it began is known.
+        let began = || self.one("SELECT started_at FROM conversations WHERE id = ?1", [conversation]);
+        let (from_time, to_time) = times.map_or_else(|| began().map(|began| (began, began)), Ok)?;
         let session_id = self.session_id(conversation)?;
         Ok(SessionFacts { session_id, messages, from_time, to_time, first_request })
     }

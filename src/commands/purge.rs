@@ -248,11 +248,11 @@ fn remains(still: &Still, done: bool) -> String {
     let named = [
         ("Pi's session files, which only you can delete", paths(&still.session_files)),
         (
-            "the sync target and on other machines, until /lcm sync here and then there",
-            paths(still.synced.as_slice()),
+            "the sync target and on other machines, if it was sent, until you sync here and then there",
+            still.synced.iter().map(|target| format!("/lcm sync {}", in_line(target))).collect(),
         ),
         ("the logs of other agents, if they still exist", agents.join(", ")),
-        ("backups and unused databases", paths(&still.backups)),
+        ("backups and unused databases, if written since it was said", paths(&still.backups)),
         ("Pi's summaries of other branches, which may mention it", listed(&still.branch_summaries)),
         ("messages and summaries with a long string of it", listed(&still.also)),
         ("settings and logs, which only you can change", paths(&still.files)),

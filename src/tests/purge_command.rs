@@ -22,7 +22,11 @@ async fn a_backup_whose_name_is_not_unicode_is_listed() {
     let asked = ask(&secrets, &format!("purge {}", secrets.name("e14").await)).await;
     let backups = asked.answer["still"]["backups"].as_array().unwrap();
     assert!(backups.iter().any(|path| path.as_str().unwrap().ends_with("project.db.\u{fffd}.bak")));
-    assert!(asked.text.contains("backups and unused databases: "), "{}", asked.text);
+    assert!(
+        asked.text.contains("backups and unused databases, if written since it was said: "),
+        "{}",
+        asked.text
+    );
     (0..9).for_each(|n| fs::write(secrets.dir.path().join(format!("project.db.{n}.bak")), "").unwrap());
     let asked = ask(&secrets, "purge e14").await.text;
     assert!(asked.matches(".bak").count() == 10, "all of them: {asked}");
@@ -80,7 +84,7 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     assert_eq!(done.answer["complete"], true);
-    let target = "- the sync target and on other machines, until /lcm sync here and then there: /mnt/lcm";
+    let target = "- the sync target and on other machines, if it was sent, until you sync here and then there: /lcm sync /mnt/lcm";
     for named in [target, "one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }

@@ -341,8 +341,11 @@ fn complaint(error: &clap::Error) -> Error {
     let parts = parts.filter(|part| !part.starts_with("tip: to pass"));
     let said: Vec<&str> =
         parts.take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more")).collect();
-    let all =
-        if said.iter().any(|part| part.contains("<WORDS>")) { "; -e . matches every message" } else { "" };
+    let all = if said.iter().any(|part| part.contains("<WORDS>")) {
+        "; -e . matches every message with text"
+    } else {
+        ""
+    };
     Error::invalid(format!("{}{all} (see --help)", one_line(&said.join("; "), COMPLAINT)))
 }
 

@@ -273,7 +273,8 @@ fn remains(still: &Still, done: bool) -> String {
     if still.in_this_session {
         lines.insert(
             0,
-            "the open session: Pi keeps sending it, or what mentions it, to the model until it is compacted"
+            "the open session: Pi sends it, or what mentions it, to the model until a compaction summarizes it; \
+             the newest messages stay, so only /new is sure to begin without it"
                 .into(),
         );
     }

@@ -327,7 +327,9 @@ fn nothing(
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let whose = if question.is_widened { " in any session" } else { "" };
     let nothing = format!("Nothing found for {query}{whose}.{}", unquoted(question, missing));
-    let nothing = nothing + if_unfiltered(searched);
+    let has_case = question.mode == Mode::Regex && !question.query.starts_with("(?i)");
+    let case = if has_case { format!(" Case counts: {IGNORE_CASE} ignores it.") } else { String::new() };
+    let nothing = nothing + if_unfiltered(searched) + &case;
     format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 

@@ -112,7 +112,7 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
     let place = match &session {
         Some(session) => format!("in session {}", of_session(session)),
         None if holds => "part of this branch".to_owned(),
-        None => "not part of this branch".to_owned(),
+        None => "of another branch, or superseded".to_owned(),
     };
     let out = format!(
         "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {place}\n\n{text}\n\n{}{}",

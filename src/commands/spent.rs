@@ -97,6 +97,7 @@ impl Cache {
         let which = match (misses, after_compaction) {
             (0, _) => format!("all of {}", count(requests, "request")),
             (_, 0) => format!("{valid} of {requests} requests"),
+            (1, _) => format!("{valid} of {requests} requests, the other came after a compaction"),
             _ => format!(
                 "{valid} of {requests} requests, {after_compaction} of the others came after a compaction"
             ),

@@ -65,7 +65,9 @@ impl Syncer {
             return Ok(Answer::sentence(text));
         };
         let report = sync(asked.home, &options, &self.progress, &asked.cancel).await?;
-        Ok(Answer::new(render(&report), to_value(&report).unwrap_or_default()))
+        let name = |name| format!("{} {name} ", if asked.manner.is_shell { "--project" } else { NAME });
+        let name = asked.rest.value(NAME).map(name).unwrap_or_default();
+        Ok(Answer::new(render(&report, &name), to_value(&report).unwrap_or_default()))
     }
 
     /// Syncs with the target in the settings, if there is one and the project has a name there.
@@ -143,7 +145,8 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
     Ok(options)
 }
 
-fn render(report: &Report) -> String {
+/// The answer; `name` is how the project was named, as an option.
+fn render(report: &Report, name: &str) -> String {
     let Report { sent, received, purged, unconfirmed, rewritten, waiting, refused, others, .. } = report;
     let Report { target, project, .. } = report;
     let mut out = format!("Sent {}; received {}", amount(sent), amount(received));
@@ -159,7 +162,7 @@ fn render(report: &Report) -> String {
             were(*purged)
         );
     }
-    let said = [unconfirmed_purge(*unconfirmed, &format!("{target} ")), withheld(report), lost(report)];
+    let said = [unconfirmed_purge(*unconfirmed, &format!("{target} {name}")), withheld(report), lost(report)];
     out.extend(said.into_iter().flatten().map(|said| format!("\n{said}")));
     if !report.closed.is_empty() {
         out += &format!("\n{}", unopened(report));

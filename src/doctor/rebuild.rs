@@ -107,12 +107,15 @@ async fn fill(
     cancel: &CancellationToken,
 ) -> Result<Rebuilt> {
     let olds_with_rows = || olds.iter().filter_map(|old| old.rows.as_ref());
-    let (mut purged, mut facts) = (PurgedEntries::new(), HashMap::new());
+    let (mut purged, mut facts, mut sessions) = (PurgedEntries::new(), HashMap::new(), HashMap::new());
     for old in olds_with_rows() {
         let old = lock(old);
         purged.extend(old.purged_entries()?);
         for (key, value) in old.facts()? {
             facts.entry(key).or_insert(value);
+        }
+        for session in old.sessions()? {
+            sessions.entry(session.session_id.clone()).or_insert(session);
         }
     }
     // A copy of what one database has purged may be in another.
@@ -128,6 +131,7 @@ async fn fill(
     let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();
     let note = move |batch: &Batch<'_>| {
         batch.upkeep().adopt_facts(&facts)?;
+        sessions.values().try_for_each(|session| batch.upkeep().adopt_times(session))?;
         kept.iter().try_for_each(|path| batch.upkeep().note_backup(path))
     };
     fresh.store.write(note).await?;

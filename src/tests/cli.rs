@@ -239,7 +239,7 @@ async fn a_wrong_call_is_explained_in_one_sentence() {
         ),
         (
             &["grep"],
-            "the following required arguments were not provided: <WORDS>...; -e . matches every message (see --help)",
+            "the following required arguments were not provided: <WORDS>...; -e . matches every message with text (see --help)",
         ),
         (
             &["grep", "x", "--role", "user", "--tool", "bash"],

@@ -303,6 +303,8 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search pangolin").await;
     assert_eq!(nothing, "Nothing found for pangolin in any session.");
+    let nothing = asking.command("search WALRUS --regex").await;
+    assert_eq!(nothing, "Nothing found for WALRUS in any session. Case counts: --ignore-case ignores it.");
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,

@@ -116,6 +116,7 @@ impl Numbers<'_> {
             .ask(&format!("export --jsonl --all --force {}", out(&format!("all-{}", self.shown.len()))))
             .await;
         self.add("sessions", "export --all", &json!(all["files"].as_array().unwrap().len()));
+        self.add("messages of the project", "export --all", &all["messages"]);
 
         let described = self.tool("lcm_describe", json!({})).await;
         let [Block::Text(described)] = described.as_slice() else { panic!() };

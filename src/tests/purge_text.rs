@@ -58,7 +58,7 @@ async fn a_text_is_purged_wherever_it_is() {
         let asked = ask(&secrets, &line).await;
         let places = &asked.answer["places"];
         for place in [
-            "message text", "call's arguments", "thinking", "message's details", "note", "summary",
+            "message text", "call arguments", "thinking", "message details", "note", "summary",
             "list of files", "edited version",
         ] {
             assert!(places[place].as_u64().is_some_and(|n| n > 0), "{key}: no {place} in {places}");

@@ -94,8 +94,12 @@ async fn without_the_sessions_file_what_is_readable_stays() {
 async fn the_old_file_stays_as_it_was_and_is_named() {
     let patient = Patient::new().await;
     patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'");
+    // By these, sessions are in order.
+    const TIMES: &str = "SELECT started_at || ' ' || seen_at FROM conversations";
+    patient.damage("UPDATE conversations SET started_at = 1700000000001, seen_at = 1700000000002");
     let before = messages_of(&patient.database());
     let (patient, report) = patient.rebuilt().await;
+    assert_eq!(patient.ask::<String>(TIMES), "1700000000001 1700000000002");
     assert!(
         report.starts_with(&format!("{} was rebuilt: 1 session, ", patient.database().display())),
         "{report}"

@@ -66,11 +66,11 @@ impl Needles {
         } else if any(|part| matches!(part, Part::Text(_))) {
             "message text"
         } else if any(|part| matches!(part, Part::ToolCall { .. })) {
-            "call's arguments"
+            "call arguments"
         } else if any(|part| matches!(part, Part::Thinking(_))) {
             "thinking"
         } else {
-            "message's details"
+            "message details"
         }
     }
 }

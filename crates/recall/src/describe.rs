@@ -121,7 +121,7 @@ pub struct SummaryPortrait {
     pub card: SummaryCard,
     /// When it was made, in ms.
     pub created_at: i64,
-    /// Whether it is valid on the current branch.
+    /// Whether the current branch uses it.
     pub holds: bool,
     /// Its session, if that is another one.
     pub session: Option<SessionName>,
@@ -273,7 +273,7 @@ fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
 
 fn summary(view: &View<'_>, sight: &Visibility<'_>, id: SummaryId) -> Result<SummaryPortrait> {
     let (stored, branch) = (view.summaries().summary(id)?, sight.branch()?);
-    let holds = branch.forest.span(id).is_some();
+    let holds = branch.forest.uses(id);
     let below = match view.summaries().sources(id)? {
         Sources::Summaries(children) => SummarySources::Summaries(SummaryCard::read_all(view, &children)?),
         Sources::Messages(messages) => SummarySources::Messages(
@@ -330,7 +330,7 @@ fn over(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<Vec<SummaryCar
     Ok(cards)
 }
 
-/// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.
+/// The summaries condensed from `roots`, nearest first; with `holding`, only those that the branch uses.
 fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) -> Result<Vec<SummaryCard>> {
     let mut seen: HashSet<SummaryId> = roots.iter().copied().collect();
     let mut level = roots;
@@ -339,7 +339,7 @@ fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) 
         let mut next = Vec::new();
         for id in level {
             for parent in view.summaries().parents(id)? {
-                let wanted = !holding || branch.forest.span(parent).is_some();
+                let wanted = !holding || branch.forest.uses(parent);
                 if wanted && seen.insert(parent) {
                     cards.push(SummaryCard::read(view, parent)?);
                     next.push(parent);

@@ -5,6 +5,7 @@
 //! describes their contents.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use lcm_ingest::export::header;
 use lcm_ingest::viewer::SessionOutline;
 use lcm_model::error::{Error, Result};
 use lcm_model::files;
+use lcm_model::ids::MessageId;
 use lcm_model::text::{local_minute, now};
 use lcm_store::tasks::go_on;
 use lcm_store::{StoredSession, View};
@@ -45,9 +47,9 @@ pub(super) fn write(of: &Exporter, view: &View<'_>, path: PathBuf) -> Result<Exp
         "sessions": sessions.len()
     });
     output.push(&element("about", None, &about.to_string()))?;
-    let mut messages = 0;
+    let (mut messages, mut seen) = (0, HashSet::new());
     for (number, session) in sessions.iter().enumerate() {
-        messages += write_session(of, view, number, session, &mut output)?;
+        messages += write_session(of, view, number, session, &mut seen, &mut output)?;
     }
     output.push(&tail)?;
     let mut written = Exported { format: "html", ..Exported::default() };
@@ -78,6 +80,7 @@ fn write_session(
     view: &View<'_>,
     number: usize,
     session: &StoredSession,
+    seen: &mut HashSet<MessageId>,
     output: &mut Output,
 ) -> Result<usize> {
     let mut lines = lines_of(of, view, session)?;
@@ -97,7 +100,7 @@ fn write_session(
     }
     blocks.flush()?;
     blocks.kind = "entries";
-    let messages = each_entry(of, view, session.id, &mut lines, |entry, line| {
+    let messages = each_entry(of, view, session.id, &mut lines, seen, |entry, line| {
         blocks.push(outline.entry(entry, &line)?)
     })?;
     blocks.flush().map(|()| messages)

@@ -3,7 +3,7 @@
 mod html;
 mod output;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -16,12 +16,12 @@ use lcm_ingest::import::Home;
 use lcm_model::dag::{BranchMessage, MessageKind, Step};
 use lcm_model::error::{Error, Result};
 use lcm_model::files::{self, folder::folder_of};
-use lcm_model::ids::{AGENTS, CODEX, ConversationId, EntryId, Hash};
+use lcm_model::ids::{AGENTS, CODEX, ConversationId, EntryId, Hash, MessageId};
 use lcm_model::text::{grouped, local_minute, now, zoned_minute};
 use lcm_model::{Content, Entry, Message, Part, Role, agent_of_session, original_of, parse_one};
 use lcm_recall::Scope;
 use lcm_store::tasks::go_on;
-use lcm_store::{ExportedEntry, StoredSession, View};
+use lcm_store::{ExportedEntry, Shows, StoredSession, View};
 use output::{Output, unwritable};
 
 /// Characters of a session's id in a file name; Pi's have 36.
@@ -129,13 +129,14 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
     if of.all {
         make_folder(path, "--all")?;
     }
-    let mut written = Exported { format: "jsonl", ..Exported::default() };
+    let (mut written, mut seen) = (Exported { format: "jsonl", ..Exported::default() }, HashSet::new());
     for session in sessions {
         let mut output =
             Output::create(&in_folder(path.to_owned(), file_name(&session, "jsonl"))?, of.force)?;
         let mut lines = lines_of(of, view, &session)?;
         output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
-        let messages = each_entry(of, view, session.id, &mut lines, |_, line| output.push(&(line + "\n")))?;
+        let push = |_: &_, line: String| output.push(&(line + "\n"));
+        let messages = each_entry(of, view, session.id, &mut lines, &mut seen, push)?;
         if let Some(line) = supplement(view, session.id)? {
             output.push(&(line + "\n"))?;
         }
@@ -237,17 +238,21 @@ fn lines_of(of: &Exporter, view: &View<'_>, session: &StoredSession) -> Result<L
     go_on(&of.cancel).map(|()| lines)
 }
 
-/// Passes each entry of a session with its line to `take`, parents before children, and counts messages.
+/// Passes each entry of a session with its line to `take`, parents before children. Returns how many messages are not in `seen`, to
+/// which they are added: sessions may share them.
 fn each_entry(
     of: &Exporter,
     view: &View<'_>,
     conversation: ConversationId,
     lines: &mut LinePositions,
+    seen: &mut HashSet<MessageId>,
     mut take: impl FnMut(&ExportedEntry, String) -> Result<()>,
 ) -> Result<usize> {
     let mut messages = 0;
     each_row(of, view, conversation, |entry| {
-        messages += usize::from(entry.is_said);
+        if let (true, Shows::Message(id)) = (entry.is_said, &entry.shows) {
+            messages += usize::from(seen.insert(*id));
+        }
         take(&entry, line(view, conversation, &entry, lines)?)
     })?;
     Ok(messages)

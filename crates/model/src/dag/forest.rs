@@ -56,6 +56,8 @@ pub struct Forest {
     frontier: OnceLock<Vec<Piece>>,
     /// The number of valid summaries, and their greatest depth.
     totals: OnceLock<(usize, u32)>,
+    /// The summaries of the frontier, and all below them.
+    used: OnceLock<HashSet<SummaryId>>,
 }
 
 impl MessageOrder {
@@ -233,6 +235,11 @@ impl Forest {
     /// The span of the summary, if it is valid.
     pub fn span(&self, id: SummaryId) -> Option<&Span> {
         self.trees.spans.get(&id).filter(|span| span.end <= self.end)
+    }
+
+    /// Whether the summary is of the frontier or below it: a valid one may also be superseded by a longer one.
+    pub fn uses(&self, id: SummaryId) -> bool {
+        self.used.get_or_init(|| self.closure(self.frontier_summaries()).into_iter().collect()).contains(&id)
     }
 
     /// The valid summaries, with their nodes and spans.

@@ -528,7 +528,7 @@ impl<'a> Search<'a> {
 
     /// Whether this summary may be a result.
     fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
-        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
+        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.uses(summary))
     }
 
     /// The message directly before, with `step` -1, or after, with 1.

@@ -70,6 +70,8 @@ pub struct StoredSession {
     /// The file of the session it was forked from.
     pub parent: Option<String>,
     pub started_at: i64,
+    /// When it was last opened, in ms.
+    pub seen_at: i64,
 }
 
 impl FromRow for StoredSession {
@@ -78,9 +80,10 @@ impl FromRow for StoredSession {
             id: row.get("id")?,
             session_id: row.get("session_id")?,
             file: row.get("file")?,
-            // Only the head of an exported file needs these: damage to them costs no more.
+            // Only the head of an exported file and the order of sessions need these: damage to them costs no more.
             parent: row.get("parent_session").unwrap_or_default(),
             started_at: row.get("started_at").unwrap_or_default(),
+            seen_at: row.get("seen_at").unwrap_or_default(),
         })
     }
 }

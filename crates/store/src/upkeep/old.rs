@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use tokio_util::sync::CancellationToken;
 
 use super::pages::{self, DatabasePages};
@@ -470,5 +470,14 @@ impl UpkeepWriter<'_> {
         let stays = |key: &str| !key.starts_with(importing::READ) && key != vacuum::PENDING;
         let mut known = facts.iter().filter(|(key, _)| stays(key));
         known.try_for_each(|(key, value)| self.add_fact(key, value).map(drop))
+    }
+
+    /// Records when a session of an old database began and was last opened there.
+    pub fn adopt_times(&self, session: &StoredSession) -> Result<()> {
+        let StoredSession { session_id, started_at, seen_at, .. } = session;
+        self.change(
+            "UPDATE conversations SET started_at = ?2, seen_at = ?3 WHERE session_id = ?1 AND ?3 > 0",
+            params![session_id, started_at, seen_at],
+        )
     }
 }

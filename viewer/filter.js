@@ -109,17 +109,18 @@ export class Filter {
 }
 
 /**
- * Highlights the words of a query below an element without changing its content. Does nothing if the browser doesn't support it.
+ * Highlights the words of a query below an element without changing its content, if the browser supports it.
  *
  * @param {"found" | "found-rows"} name of these highlights; replaces earlier ones
  * @param {HTMLElement} root
  * @param {Query | null} query
+ * @returns {Range[]} what has them, in order
  */
 export function highlight(name, root, query) {
   const registry = /** @type {any} */ (CSS).highlights;
-  if (!registry) return;
-  registry.delete(name);
-  if (!query?.words.length) return;
+  registry?.delete(name);
+  if (!query?.words.length) return [];
+  /** @type {Range[]} */
   const ranges = [];
   const words = query.words.map((word) => new RegExp(word.source, "gi"));
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -133,5 +134,6 @@ export function highlight(name, root, query) {
       }
     }
   }
-  registry.set(name, new /** @type {any} */ (globalThis).Highlight(...ranges));
+  registry?.set(name, new /** @type {any} */ (globalThis).Highlight(...ranges));
+  return ranges;
 }

@@ -403,7 +403,12 @@ class Viewer {
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
-    highlight("found", this.detail, this.query);
+    const find = () => highlight("found", this.detail, this.query).find(({ startContainer }) => startContainer.parentElement?.closest(".prose"));
+    let first = find();
+    // A long text is drawn as far as the first place that has a word.
+    for (let more; !first && this.query?.words.length && (more = this.detail.querySelector(".prose > .more:not([hidden])")); first = find()) /** @type {HTMLElement} */ (more).click();
+    const [at, box] = [first?.getBoundingClientRect().top ?? 0, this.detail.getBoundingClientRect()];
+    if (at > box.bottom) this.detail.scrollTop = at - box.top - box.height / 3;
   }
 
   #typed() {

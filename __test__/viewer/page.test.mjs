@@ -183,6 +183,27 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  for (const width of [1280, 390]) test(`a result opens where it has the word, at ${width} pixels`, async () => {
+    const entries = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data);
+    const said = entries.map(({ entry }) => (entry.message?.content ?? []).map?.((/** @type {any} */ part) => part.text ?? "").join("\n") ?? "");
+    const longest = said.toSorted((one, next) => next.length - one.length)[0];
+    const all = said.join("\n");
+    // Late in it, and nowhere else.
+    const word = longest.split(/\W+/).findLast((word) => word.length > 4 && all.split(word).length === 2) ?? assert.fail("no such word");
+    const { page, close } = await open(made.file, { width });
+    await page.type("input", word);
+    await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("1 of"));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".detail .copy");
+    const seen = await page.evaluate(() => {
+      const [range] = /** @type {any} */ (CSS).highlights.get("found");
+      const { top, bottom } = range.getBoundingClientRect();
+      return { word: String(range), isInSight: top > 0 && bottom < innerHeight, scrolled: [...document.querySelectorAll("*")].some((element) => element.contains(range.startContainer) && element.scrollTop > 0) };
+    });
+    assert.deepEqual(seen, { word, isInSight: true, scrolled: true });
+    await close();
+  });
+
   test("the session's overview opens on a narrow screen too", async () => {
     const { page, close } = await open(made.file, { width: 390 });
     assert.equal(await page.$eval(".overview", (overview) => overview.checkVisibility()), false);

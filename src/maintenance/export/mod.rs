@@ -101,7 +101,7 @@ impl Exported {
     }
 }
 
-/// This session or all, those of which anything is left; at least one. Each began with its first message: a rebuild renews when the store first saw it.
+/// This session or all, those of which anything is left; at least one. Each began with its first message, which the store may have seen later.
 fn sessions(of: &Exporter, view: &View<'_>) -> Result<Vec<StoredSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
     let mut sessions = Vec::new();

@@ -4,6 +4,7 @@ use rusqlite::{Row, ToSql, params};
 
 use crate::columns::{FromRow, Queries as _, writing};
 use crate::messages::counts::Counts;
+use crate::messages::entries::END;
 use crate::{Filter, MessageWriter, Messages};
 use lcm_model::error::Result;
 use lcm_model::ids::{AGENTS, ConversationId, MessageId, PI};
@@ -153,13 +154,14 @@ impl Messages<'_> {
     }
 
     /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again. For
-    /// another agent it is the last one that is not of a side chain.
+    /// another agent it is the last one that is not of a side chain. Other versions of messages, which a sync may bring, don't count.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
-        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC";
+        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 AND instr(entry_id, ?2) = 0 ORDER BY id DESC";
+        let params = params![conversation, END.to_string()];
         if agent_of_session(&self.session_id(conversation)?).is_none() {
-            return self.first(&format!("{sql} LIMIT 1"), [conversation]);
+            return self.first(&format!("{sql} LIMIT 1"), params);
         }
-        let ids: Vec<String> = self.all(sql, [conversation])?;
+        let ids: Vec<String> = self.all(sql, params)?;
         Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
     }
 

@@ -86,6 +86,27 @@ fn two_texts_of_one_id_reach_all_machines() {
     });
 }
 
+/// Another machine may have got a message with masks.
+#[test]
+fn another_version_of_a_message_does_not_end_the_branch() {
+    run(async {
+        let (target, ann, bob) = (tempfile::tempdir().unwrap(), Machine::new("ann"), Machine::new("bob"));
+        ann.chat("one", &["the fox", "the key", "the hen"]).await;
+        bob.chat("one", &["the fox", "the ***", "the hen"]).await;
+        for machine in [&ann, &bob, &ann] {
+            machine.sync(target.path()).await;
+        }
+        for machine in [&ann, &bob] {
+            assert!(tells(machine, "key").await && tells(machine, "***").await, "{}", machine.label);
+            let last = machine.read(|view| {
+                let row = view.messages().conversation("one")?.unwrap();
+                view.messages().last_entry(row)
+            });
+            assert_eq!(last.await.as_deref(), Some("e3"), "{}", machine.label);
+        }
+    });
+}
+
 /// The user takes `e2` out of the file with an edit above it, purges it, and puts it back, or an old pack does.
 #[test]
 fn what_was_purged_does_not_come_back_below_another_message() {

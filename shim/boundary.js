@@ -71,8 +71,9 @@ export class Boundary {
     // Another extension compacts here, or the history is not stored completely yet.
     const mayFold = fold && handover.isLive && !handover.hasDuplicates && !this.#session.isClosing && !event.entries.some(({ type }) => type === "compaction");
     if (mayFold) {
-      // Like Pi's own compaction, this waits.
-      if (retry) await this.#prepare(at).catch(() => {});
+      // Like Pi's own compaction, this waits: the answer has no room, or the process ends with the run, and with it what it writes.
+      const isLast = message.stopReason === "stop" && !["tui", "rpc"].includes(ctx.mode);
+      if (retry || isLast) await this.#prepare({ ...at, isAwaited: true }).catch(() => {});
       /** @type {{ entry: Draft & { summary: string } | null, report: { text: string, degraded: boolean }, notice: string | null }} */
       const { entry, report, notice } = unwrap(await engine.fold(JSON.stringify(at)));
       if (notice) this.#session.report(notice, new Set(), "info");

@@ -108,6 +108,20 @@ for (const host of hosts) {
   });
 }
 
+for (const host of hosts) {
+  test(`a fold at the end of print mode waits for its summaries, on ${host.name}`, async (t) => {
+    const project = await aLongProject(t, host);
+    const history = longSession(project, "print");
+    const file = history.write(project.sessionDir);
+    await project.runPi(["--session", file, "-p", "Where are we?"]);
+    const session = new SessionFile(file);
+    assert.equal(compactions(session).length, 1);
+    await project.runPi(["--session", file, "-p", "And now?"]);
+    assert.equal(blockOf(project.turns[project.turns.length - 1]), compactions(session)[0].summary);
+    assert.equal(compactions(new SessionFile(file)).length, 1);
+  });
+}
+
 for (const host of hostsFor()) {
   test(`on ${host.name} the history is folded when it pays`, async (t) => {
     const project = await aLongProject(t, host);

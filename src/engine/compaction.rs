@@ -53,19 +53,19 @@ impl Engine {
     pub async fn prepare(&self, at: &str, host: Arc<dyn Host>) -> Result<()> {
         let mut ahead = Ahead { at: read_json("the context", at)?, ..Ahead::default() };
         let settings = self.settings();
-        let (is_fold_near, is_retry) = {
+        let is_fold_near = {
             let folding = lock(&self.folding);
             ahead.is_needed = folding.is_full;
-            (folding.is_fold_near, folding.is_retry)
+            folding.is_fold_near
         };
         let permit = loop {
             if let Some(permit) = self.background.begin(&ahead.at.leaf_id, ahead.is_needed) {
                 break permit;
             }
-            if !is_retry || self.background.state() != "working" {
+            if !ahead.at.is_awaited || self.background.state() != "working" {
                 return Ok(());
             }
-            // What runs has begun before the last messages, and an answer waits for these.
+            // What runs has begun before the last messages.
             self.background.give_way(&CancellationToken::new()).await;
         };
         self.flush().await?;

@@ -36,6 +36,8 @@ pub struct At {
     pub prompt_tokens: Option<usize>,
     /// The session's model as `provider/id`.
     pub model: Option<String>,
+    /// Whether its summaries are waited for.
+    pub is_awaited: bool,
     /// Whether the last prompt had to do without a fold because summaries were missing.
     #[serde(skip)]
     pub is_overdue: bool,

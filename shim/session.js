@@ -43,7 +43,7 @@ const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm 
 export class Session {
   /** Whether the extension is active in this session, and the session has not ended. */
   isOpen = false;
-  /** Whether the extension does nothing at all: it is switched off, or another one has its tools. */
+  /** Whether the extension does nothing at all: another one has its tools. Switched off, it still takes reasoning out that its tools were part of. */
   isLeftAlone = false;
   /** Whether no more entries may be handed over. */
   isClosing = false;
@@ -158,10 +158,7 @@ export class Session {
     this.settings = settings;
     // Pi draws a resumed session below what is shown at its start.
     if (notice) this.report(notice, shared.reported, "warning", notifyRedrawn);
-    if (!settings.enabled) {
-      this.isLeftAlone = true;
-      return registerOff(this, OFF, "info");
-    }
+    if (!settings.enabled) return registerOff(this, OFF, "info");
     registerTools(this);
     registerCommands(this);
     this.isOpen = true;

@@ -131,4 +131,20 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
     await again.prompt("And then?");
     assert.deepEqual(results(project), ["ok", "ok", "ok", "ok", "ok"]);
   });
+
+  if (host.version !== "0.87.1") test(`a session goes on when the extension is switched off, on ${host.name}`, async (t) => {
+    const settings = { defaultThinkingLevel: "low", defaultProvider: "vercel-ai-gateway", defaultModel: "anthropic/claude-opus-5.5" };
+    const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], settings });
+    const pi = project.startPi();
+    project.script.turns = task();
+    await pi.prompt("Look twice.");
+    const { sessionFile } = await pi.request("get_state");
+    await pi.stop();
+    project.env.LCM_ENABLED = "0";
+    const again = project.startPi(["--session", sessionFile]);
+    await again.prompt("And now?");
+    await again.prompt("And then?");
+    assert.deepEqual(results(project), ["ok", "ok", "ok", "ok", "ok"]);
+    assert.ok(!project.lastTurn.toolNames.includes("lcm_grep"));
+  });
 }

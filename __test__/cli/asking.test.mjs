@@ -66,7 +66,7 @@ test("answers go to stdout, errors to stderr, and the exit code tells them apart
   assert.deepEqual([found.code, found.stderr], [0, ""]);
   assert.match(found.stdout, /^m-[0-9a-f]{10} \S.*\n {2}.*the quick brown fox\n/);
   assert.doesNotMatch(found.stdout, /[\u001b«]|show ID/);
-  assert.deepEqual(await lcm(shell, "grep", "wolverine"), { code: 1, stdout: "", stderr: "Nothing found for wolverine.\n" });
+  assert.deepEqual(await lcm(shell, "grep", "wolverine"), { code: 1, stdout: "", stderr: "Nothing found for wolverine, thinking aside.\n" });
   const wrong = await lcm(shell, "show", "m-ffffffffff");
   assert.deepEqual(wrong, { code: 2, stdout: "", stderr: "pi-lcm: there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids\n" });
   // The answers are identical, so the remaining commands can run in this process.
@@ -375,7 +375,7 @@ test("people read times in their own zone, and programs in UTC", async () => {
   const local = new Intl.DateTimeFormat("sv-SE", { timeZone: "Asia/Kolkata", dateStyle: "short", timeStyle: "short" }).format(new Date(time));
   assert.ok((await lcm(there, "show", id)).stdout.includes(` · ${local} IST · `), local);
   assert.ok((await lcm(there, "sessions")).stdout.includes(local));
-  assert.match((await lcm(there, "grep", "nowhere", "--after", "2026-11-28T22:05")).stderr, / since 2026-11-28 22:05\./);
+  assert.match((await lcm(there, "grep", "nowhere", "--after", "2026-11-28T22:05")).stderr, / since 2026-11-28 22:05, /);
   assert.match(time, /Z$/);
 });
 

@@ -18,7 +18,7 @@ const SHAPES = {
   "help tree": ["name", "help", "usage"],
   stats: ["session", "project", "summaries", "branch", "cost", "requests", "cache", "background", "database"],
   tree: ["messages", "frontierTokens", "elsewhere", "frontier"],
-  "search mark0003x": ["query", "hits", "isCut", "more", "isWidened", "otherSessions", "missing", "unknown", "absent", "asWords"],
+  "search mark0003x": ["query", "hits", "isCut", "more", "isWidened", "otherSessions", "missing", "unknown", "absent", "weak", "asWords"],
   doctor: ["sound", "checks"],
   "import --stop": ["message"],
   settings: ["settings"],

@@ -40,7 +40,7 @@ for (const host of hostsFor()) {
       assert.match(everything, /Search history {2}"invoice 請求/);
       assert.match(everything, /\d+ hits?, \d+ more lines?/);
       assert.match(everything, /Expand history {2}m-0000000000/);
-      assert.match(everything, /"wolverine"[^]*^ *m-[0-9a-f]{10} · user · #2 · [^:]+: …(\S+ )*«wolverine»/m, "the match, at the width of a line");
+      assert.match(everything, /"wolverine"[^]*^ *m-[0-9a-f]{10} · user · [^:]+: …(\S+ )*«wolverine»/m, "the match, at the width of a line");
       assert.doesNotMatch(everything, /To read one in full/);
     });
 

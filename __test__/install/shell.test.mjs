@@ -38,7 +38,7 @@ test("npx runs pi-lcm from the registry, and an installed one is on the path", a
   history.talk(3);
   const imported = await npx("import", history.write(folder));
   assert.deepEqual([imported.code, imported.stderr], [0, ""]);
-  assert.deepEqual(await npx("grep", "zeppelin"), { code: 1, stdout: "", stderr: "Nothing found for zeppelin.\n" });
+  assert.deepEqual(await npx("grep", "zeppelin"), { code: 1, stdout: "", stderr: "Nothing found for zeppelin, thinking aside.\n" });
 
   const install = async () => {
     const { code, stderr } = await collect(node22, [path.join(npm, "npm-cli.js"), "install", "--silent", "--no-save", PACKAGE], { cwd, env });

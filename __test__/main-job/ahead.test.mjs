@@ -107,7 +107,7 @@ test("work ahead begins only where it is wanted", async (t) => {
     await project.resume(pi, longSession(project, "planned"));
     // Short summaries would be joined without a call.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
-    const plan = /^No model was called, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, unchanged\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 ready summaries, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model \(\$1\.00 in, \$4\.00 out per million tokens\)$/;
+    const plan = /^No model was called, and nothing was changed\. A compaction would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, unchanged\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 ready summaries, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model \(\$1\.00 in, \$4\.00 out per million tokens\)$/;
     await pi.request("prompt", { message: "/lcm compact --dry-run" });
     const progress = await eventually(() => {
       const message = pi.ui("notify").at(-1)?.message;

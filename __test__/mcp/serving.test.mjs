@@ -93,7 +93,7 @@ describe("under each revision of the client, the tools are those of Pi, and read
         specs.map((/** @type {any} */ spec) => (spec.name === "lcm_grep" ? ofProject(spec) : spec)),
       );
       for (const { annotations } of tools) assert.deepEqual([annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint], [true, false, false]);
-      assert.match(await textOf(client, "lcm_grep", { query: "aardvark", session: "this" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
+      assert.match(await textOf(client, "lcm_grep", { query: "aardvark", session: "this" }), /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · .*«aardvark»/);
       assert.match(await textOf(client, "lcm_expand", { summary_id: shell.ids.summary }), /was made from|<content-\w+>/);
       assert.match(await textOf(client, "lcm_describe", {}), /^This session: 52 messages stored, 51 visible on this branch/);
     });

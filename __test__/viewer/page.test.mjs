@@ -189,7 +189,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const longest = said.toSorted((one, next) => next.length - one.length)[0];
     const all = said.join("\n");
     // Late in it, and nowhere else.
-    const word = longest.split(/\W+/).findLast((word) => word.length > 4 && all.split(word).length === 2) ?? assert.fail("no such word");
+    const word = longest.split(/\W+/).findLast((/** @type {string} */ word) => word.length > 4 && all.split(word).length === 2) ?? assert.fail("no such word");
     const { page, close } = await open(made.file, { width });
     await page.type("input", word);
     await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("1 of"));

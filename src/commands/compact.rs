@@ -87,6 +87,6 @@ fn planned(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -
     let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();
     rows.push(("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") }));
     let rows = table(&rows, 11, columns);
-    let text = format!("No model was called, and nothing was changed. A compaction now would\n{rows}");
+    let text = format!("No model was called, and nothing was changed. A compaction would\n{rows}");
     Answer::new(text, json)
 }

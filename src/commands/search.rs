@@ -200,10 +200,11 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, other_sessions, missing, lacking, absent, more) = loop {
+    let (searched, other_sessions, missing, lacking, absent, weak, more) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
-        let SearchResults { hits: page, next, searched, other_sessions, missing, unknown, absent, .. } =
-            grep(view, scope, &mut question, cancel)?;
+        let SearchResults {
+            hits: page, next, searched, other_sessions, missing, unknown, absent, weak, ..
+        } = grep(view, scope, &mut question, cancel)?;
         let is_over = page.is_empty();
         let more = next.as_ref().and_then(|next| next.more);
         question.cursor = next.map(|next| next.cursor);
@@ -216,7 +217,7 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, other_sessions, missing, unknown, absent, more);
+            break (searched, other_sessions, missing, unknown, absent, weak, more);
         }
     };
     let similar = only_similar(&question, &lacking);
@@ -228,6 +229,7 @@ fn find(
     let is_cut = question.cursor.is_some();
     let more_hits =
         if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
+    let more_hits = (more_hits + &tools::left_out(weak)).trim_start().to_owned();
     // Who names a session knows of others.
     let is_open = similar.is_empty() && question.session.is_none() && question.branches == Branches::All;
     let more_hits = if is_open { format!("{more_hits} {others}").trim().to_owned() } else { more_hits };
@@ -239,7 +241,7 @@ fn find(
         false if above.is_empty() => lines.join("\n") + &hint(&more_hits, manner),
         false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(&more_hits, manner)),
     };
-    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "more": more, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking, "absent": absent, "asWords": as_words(&question)});
+    let json = json!({"query": question.query, "hits": hits, "isCut": is_cut, "more": more, "isWidened": question.is_widened, "otherSessions": other_sessions, "missing": missing, "unknown": lacking, "absent": absent, "weak": weak, "asWords": as_words(&question)});
     Ok(Answer::new(text, json))
 }
 
@@ -326,7 +328,8 @@ fn nothing(
     };
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let whose = if question.is_widened { " in any session" } else { "" };
-    let nothing = format!("Nothing found for {query}{whose}.{}", unquoted(question, missing));
+    let aside = if question.kinds == Kinds::Summaries { "" } else { ", thinking aside" };
+    let nothing = format!("Nothing found for {query}{whose}{aside}.{}", unquoted(question, missing));
     let has_case = question.mode == Mode::Regex && !question.query.starts_with("(?i)");
     let case = if has_case { format!(" Case counts: {IGNORE_CASE} ignores it.") } else { String::new() };
     let nothing = nothing + if_unfiltered(searched) + &case;

@@ -92,7 +92,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
 }
 
 fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
-    let SummaryPortrait { card, created_at, holds, session, above, below, .. } = portrait;
+    let SummaryPortrait { card, created_at, holds, is_replaced, session, above, below, .. } = portrait;
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let below: Vec<Named> = match below {
         SummarySources::Summaries(children) => children.iter().map(Named::of).collect(),
@@ -111,8 +111,11 @@ fn summary(portrait: SummaryPortrait, text: &str) -> Answer {
     };
     let place = match &session {
         Some(session) => format!("in session {}", of_session(session)),
+        None if is_replaced => {
+            "part of this branch, replaced by a longer summary from the next fold on".to_owned()
+        }
         None if holds => "part of this branch".to_owned(),
-        None => "of another branch, or superseded".to_owned(),
+        None => "not part of this branch".to_owned(),
     };
     let out = format!(
         "{handle} · D{depth}{} · {} · {}\nmade {made}, about {} tokens, {place}\n\n{text}\n\n{}{}",

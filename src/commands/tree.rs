@@ -51,7 +51,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     // Summaries of the session that cover nothing on this branch.
     let elsewhere = totals.summaries.saturating_sub(here);
     if elsewhere > 0 {
-        out += &format!("\n{} of other branches, or superseded", count(elsewhere, "more summary"));
+        out += &format!("\n{} of other branches, or replaced by these", count(elsewhere, "more summary"));
     }
     let json = json!({
         "messages": visible, "frontierTokens": tokens.frontier, "elsewhere": elsewhere,

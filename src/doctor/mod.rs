@@ -7,7 +7,7 @@
 mod rebuild;
 mod report;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use lcm_ingest::file::SessionFile;
 use lcm_model::dag::MessageKind;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, Hash};
-use lcm_model::{Content, agent_of, replacements, text};
+use lcm_model::{Content, Entry, agent_of, replacements, text};
 use lcm_store::tasks::go_on;
 use lcm_store::{AuditedMessage, Store, StoredSession, View};
 
@@ -235,23 +235,39 @@ fn compared(
 ) -> (Option<usize>, Option<String>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut seen, mut lacking, mut others) = (0, 0, 0);
+    // Pi gives the entries of its old files new ids: their messages are shown already, under others.
+    let (mut renamed, mut marks, mut lineages) = (false, 0, HashMap::new());
     let mut compare = || -> Result<bool> {
         let mut file = SessionFile::open(path)?.until(cancel);
         if file.header.id != session.session_id {
             return Ok(false);
         }
+        let messages = view.messages();
         while let Some(slice) = file.slice()? {
-            for entry in slice.entries {
+            for Entry { id, parent, content, .. } in slice.entries {
                 seen += 1;
-                if view.messages().entry_row(session.id, &entry.id)?.is_none() {
-                    lacking += 1;
-                } else if let Content::Message(json) = &entry.content
-                    && agent_of(json).is_none()
+                let above = parent.and_then(|id| lineages.get(&id).copied()).unwrap_or(Hash::ROOT);
+                let Content::Message(json) = content else {
+                    marks += usize::from(messages.entry_row(session.id, &id)?.is_none());
+                    lineages.insert(id, above);
+                    continue;
+                };
+                let digest = Hash::plain(json.as_bytes());
+                let lineage = above.child_of(&digest);
+                lineages.insert(id.clone(), lineage);
+                if messages.entry_row(session.id, &id)?.is_some() {
+                    let is_own = agent_of(&json).is_none();
+                    others += if is_own { differing(view, session.id, &[(id, digest)])? } else { 0 };
+                } else if let Some(message) = messages.message_by_lineage(lineage)?
+                    && !messages.shown_as(session.id, message)?.is_empty()
                 {
-                    others += differing(view, session.id, &[(entry.id, Hash::plain(json.as_bytes()))])?;
+                    renamed = true;
+                } else {
+                    lacking += 1;
                 }
             }
         }
+        lacking += if renamed { 0 } else { marks };
         Ok(true)
     };
     let stored = view.upkeep().entries_of(session.id).unwrap_or_default();
@@ -259,7 +275,9 @@ fn compared(
         Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
         Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
         Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
-        Ok(true) if lacking > 0 => Some(format!("{name} has {lacking} more ({import} adds them)")),
+        Ok(true) if lacking > 0 => {
+            Some(format!("{name} has {} ({import} adds them)", text::count(lacking, "more entry")))
+        }
         Ok(true) if others > 0 => Some(format!("{name} has another text in {others}: what is stored stays")),
         Ok(true) if seen < stored => Some(format!("{name} lacks {}: what is stored stays", stored - seen)),
         Ok(true) => None,

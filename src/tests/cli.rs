@@ -137,7 +137,7 @@ async fn a_project_is_the_same_however_its_folder_is_written() {
     let last = r#"{"type":"label","id":"new","parentId":null,"targetId":"e1","label":"x"}"#;
     fs::write(&file, fs::read_to_string(&file).unwrap() + last + "\n").unwrap();
     let checked = machine.say(&["doctor"]).await.output;
-    assert!(checked.contains("1.jsonl has 1 more (pi-lcm import adds them)"), "{checked}");
+    assert!(checked.contains("1.jsonl has 1 more entry (pi-lcm import adds them)"), "{checked}");
     fs::rename(&project, machine.at("moved")).unwrap();
     let gone = machine.say_in(&machine.at(""), None, &["sessions", "--project", "./project/"]).await;
     assert_eq!(gone.code, 0, "{}", gone.complaint);
@@ -173,7 +173,11 @@ async fn a_search_covers_all_sessions_or_the_named_one() {
     // As in Pi.
     assert_eq!(machine.say(&["search", "wolf"]).await.code, 1);
     let nothing = machine.say(&["grep", "wolf"]).await;
-    let said = CliReply { output: String::new(), complaint: "Nothing found for wolf.".into(), code: 1 };
+    let said = CliReply {
+        output: String::new(),
+        complaint: "Nothing found for wolf, thinking aside.".into(),
+        code: 1,
+    };
     assert_eq!(nothing, said);
     let plain = machine.say(&["grep", "red"]).await.output;
     assert!(plain.starts_with("m-") && plain.ends_with("\n  a red fox"), "{plain}");

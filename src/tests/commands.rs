@@ -221,7 +221,7 @@ async fn summaries_of_other_branches_are_counted_below_the_tree() {
     asking.leaf(8..12, "Later").await;
     let here = Asking { scope: asking.from(&fork), ..asking };
     let tree = here.command("tree").await;
-    assert!(tree.ends_with("\n1 more summary of other branches, or superseded"), "{tree}");
+    assert!(tree.ends_with("\n1 more summary of other branches, or replaced by these"), "{tree}");
 }
 
 #[tokio::test]
@@ -302,13 +302,16 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search pangolin").await;
-    assert_eq!(nothing, "Nothing found for pangolin in any session.");
+    assert_eq!(nothing, "Nothing found for pangolin in any session, thinking aside.");
     let nothing = asking.command("search WALRUS --regex").await;
-    assert_eq!(nothing, "Nothing found for WALRUS in any session. Case counts: --ignore-case ignores it.");
+    assert_eq!(
+        nothing,
+        "Nothing found for WALRUS in any session, thinking aside. Case counts: --ignore-case ignores it."
+    );
     let nothing = asking.command("search walrus --tool nosuch --after 2025-11-20").await;
     assert_eq!(
         nothing,
-        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session. Without these filters, it is found."
+        "Nothing found for walrus from the tool nosuch since 2025-11-20 00:00 in any session, thinking aside. Without these filters, it is found."
     );
     let nothing = asking.command("search zebra --summaries").await;
     assert_eq!(nothing, "Nothing found for zebra in summaries in any session.");

@@ -240,18 +240,17 @@ async fn a_summary_of_another_branch_says_that_it_covers_nothing_here() {
 }
 
 #[tokio::test]
-async fn a_summary_within_a_longer_one_is_superseded() {
+async fn a_summary_within_a_longer_one_is_replaced() {
     let asking = Asking::about(&Session::new().chat(3, 3)).await;
     let id = asking.leaf(0..4, "The first way").await;
     let id = asking.name(id).await;
     assert!(asking.command(&format!("show {id}")).await.contains(" tokens, part of this branch\n"));
     asking.leaf(0..6, "The whole way").await;
     let shown = asking.command(&format!("show {id}")).await;
-    assert!(shown.contains(" tokens, of another branch, or superseded\n"), "{shown}");
-    let found = asking.command("search \"first way\" --summaries").await;
-    assert!(found.contains(", on another branch, or superseded\n"), "{found}");
+    let says = " tokens, part of this branch, replaced by a longer summary from the next fold on\n";
+    assert!(shown.contains(says), "{shown}");
     let tree = asking.command("tree").await;
-    assert!(tree.ends_with("\n1 more summary of other branches, or superseded"), "{tree}");
+    assert!(tree.ends_with("\n1 more summary of other branches, or replaced by these"), "{tree}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use regex::Regex;
 use tokio_util::sync::CancellationToken;
 
 use super::asking::ask;
@@ -114,8 +115,18 @@ async fn the_newest_entries_of_the_open_session_may_still_be_queued() {
     );
     let other = Scope::at(ConversationId(2), None);
     let report = ask(&patient.store, &other, "doctor").await.unwrap().text;
-    let import = format!("one.jsonl has 1 more (/lcm import {} adds them)", patient.file().display());
+    let import = format!("one.jsonl has 1 more entry (/lcm import {} adds them)", patient.file().display());
     assert!(report.contains(&import), "{report}");
+}
+
+#[tokio::test]
+async fn new_ids_in_an_old_session_file_are_no_news() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    let renamed = Regex::new(r#""(id|parentId|targetId|firstKeptEntryId)":"e(\d+)""#).unwrap();
+    fs::write(patient.file(), renamed.replace_all(&file, r#""$1":"n$2""#).as_bytes()).unwrap();
+    let report = patient.doctor().await;
+    assert!(!report.contains(" more ") && report.ends_with("in order."), "{report}");
 }
 
 #[tokio::test]

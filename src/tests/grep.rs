@@ -14,7 +14,7 @@ async fn a_result_has_the_message_its_summary_and_the_matching_words() {
     assert_eq!(
         ageless(&asking.grep(json!({"query": "staging port"})).await),
         format!(
-            "In {summary}:\n{message} · user · #1 · long ago: Please fix the login timeout. The «staging port» is 8443, \
+            "In {summary}:\n{message} · user · long ago: Please fix the login timeout. The «staging port» is 8443, \
              never use 8080.\nTo read one in full: lcm_expand {{\"summary_id\":\"{message}\"}}."
         )
     );
@@ -100,7 +100,7 @@ async fn words_with_a_misspelled_or_stemmed_ending_are_found() {
 async fn results_with_only_similar_words_are_pointed_out() {
     let talk = |text: &str| Session::new().user(text).assistant("Noted.").user("Go on.");
     let asking = Asking::about(&talk("There are zebra8 and zebra9.")).await;
-    let says = "Nothing in this session has `zebra99`: the results have only similar words, or parts. ";
+    let says = "Nothing in this session has `zebra99`, thinking aside: the results have only similar words, or parts. ";
     let query = json!({"query": "zebra99"});
     let answer = asking.grep(query.clone()).await;
     assert!(answer.starts_with(&format!("{}\nm-", says.trim_end())), "{answer}");
@@ -135,7 +135,7 @@ async fn results_with_only_similar_words_are_pointed_out() {
             "{answer}"
         );
     }
-    let says = "Nothing in this session has `zebra99`: the results have only similar words, or parts. ";
+    let says = "Nothing in this session has `zebra99`, thinking aside: the results have only similar words, or parts. ";
     // Another session has it, and so does the question itself.
     let asking = asking.with_session("two", &talk("It is zebra99.")).await;
     let answer = asking.command("search zebra99 --session one").await;

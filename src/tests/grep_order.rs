@@ -38,12 +38,24 @@ async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let asking = Asking::about(&session).await;
     let order = async |sort: &str| {
         let answer = asking.grep(json!({"query": "walrus", "sort": sort})).await;
-        let numbers = answer.lines().filter_map(|line| line.split_once('#')?.1.split_once(' '));
-        numbers.map(|(number, _)| number.to_owned()).collect::<Vec<_>>()
+        let ids = answer.lines().filter_map(|line| line.split_once(" · "));
+        ids.filter(|(id, _)| id.starts_with("m-")).map(|(id, _)| id.to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(order("recent").await, ["5", "3", "1"]);
-    assert_eq!(order("oldest").await, ["1", "3", "5"]);
-    assert_eq!(order("relevance").await[0], "3");
+    let ids = [asking.message(0).await, asking.message(2).await, asking.message(4).await];
+    assert_eq!(order("oldest").await, ids);
+    assert_eq!(order("recent").await, ids.iter().rev().cloned().collect::<Vec<_>>());
+    assert_eq!(order("relevance").await[0], ids[1]);
+    let aside = "walrus, and much else ".to_owned() + &"of other things ".repeat(40);
+    let herrings =
+        Session::new().user("The blue walrus counts twelve herrings.").assistant(&aside).user("Next?");
+    let herrings = Asking::about(&herrings).await;
+    let question = "blue walrus counts twelve herrings";
+    let answer = herrings.grep(json!({"query": question, "sort": "recent"})).await;
+    let says = " 1 match with only some of the words left out: sort by relevance shows them.";
+    assert!(answer.ends_with(says) && !answer.contains("much else"), "{answer}");
+    assert!(herrings.command(&format!("search --sort recent {question}")).await.ends_with(says));
+    let answer = herrings.grep(json!({"query": question})).await;
+    assert!(!answer.contains("left out") && answer.contains("much else"), "{answer}");
     let answer = asking.grep(json!({"query": "walrus", "role": "user", "context": 1})).await;
     let lines: Vec<String> = answer
         .lines()
@@ -213,8 +225,8 @@ async fn results_on_other_branches_and_in_other_sessions_say_so() {
         let answer = asking.grep(json!({"query": query, "session": session})).await;
         ageless(&first(&answer)[13..])
     };
-    assert_eq!(line("narwhal", "this").await, "· user · #3 · long ago: the «narwhal» plan");
-    assert_eq!(line("walrus", "this").await, "· user · #5 · long ago · on another branch: the «walrus» plan");
+    assert_eq!(line("narwhal", "this").await, "· user · long ago: the «narwhal» plan");
+    assert_eq!(line("walrus", "this").await, "· user · long ago · on another branch: the «walrus» plan");
     let both = asking.grep(json!({"query": "beluga narwhal plan", "session": "project"})).await;
     let lines: Vec<&str> = both.lines().collect();
     let heading = lines.iter().position(|line| line.contains("(the beluga plan):")).unwrap();

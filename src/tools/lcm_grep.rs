@@ -233,6 +233,7 @@ fn data(question: &Question, findings: &SearchResults, note: &str) -> Value {
         || findings.stopped_at.is_some()
         || !findings.unknown.is_empty()
         || !findings.absent.is_empty()
+        || findings.weak > 0
         || question.is_widened
         || !as_words(question).is_empty();
     given(json!({
@@ -362,11 +363,23 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
         let project = if question.is_widened { "\"session\":\"project\"," } else { "" };
         let _ = write!(closing, " {more}: the same lcm_grep with {project}\"cursor\":\"{}\".", next.cursor);
     }
+    closing += &left_out(findings.weak);
     // Who names a session knows of others.
     if question.session.is_none() && question.branches == Branches::All && !findings.is_weak() {
         let _ = write!(closing, " {}", not_searched(findings).trim_end());
     }
     closing.trim_end().to_owned()
+}
+
+/// That by time, weak matches are no results.
+pub fn left_out(weak: usize) -> String {
+    match weak {
+        0 => String::new(),
+        weak => format!(
+            " {} with only some of the words left out: sort by relevance shows them.",
+            count(weak, "match")
+        ),
+    }
 }
 
 fn nothing(question: &Question, findings: &SearchResults) -> String {
@@ -428,7 +441,7 @@ pub fn widened(question: &Question) -> &'static str {
 
 /// Which words nothing has, before results that have only similar ones.
 pub fn only_similar(question: &Question, unknown: &[String]) -> String {
-    has_not(question, unknown, "only similar words, or parts")
+    has_not(question, unknown, ", thinking aside", "only similar words, or parts")
 }
 
 /// Which words nothing has, where the results have others of the query.
@@ -437,10 +450,10 @@ pub fn absent(question: &Question, absent: &[String]) -> String {
     let filters = as_words(question);
     let is_word = |word: &&String| !filters.iter().any(|filter| filter.eq_ignore_ascii_case(word));
     let words: Vec<String> = absent.iter().filter(is_word).cloned().collect();
-    has_not(question, &words, "the other words")
+    has_not(question, &words, "", "the other words")
 }
 
-fn has_not(question: &Question, words: &[String], but: &str) -> String {
+fn has_not(question: &Question, words: &[String], aside: &str, but: &str) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("`{}`", text::one_line(word, 80))).collect();
     match words.as_slice() {
         [] => String::new(),
@@ -450,7 +463,7 @@ fn has_not(question: &Question, words: &[String], but: &str) -> String {
             } else {
                 &format!("Nothing in {}", part(question))
             };
-            format!("{place} has {}: the results have {but}. ", words.join(" or "))
+            format!("{place} has {}{aside}: the results have {but}. ", words.join(" or "))
         }
     }
 }

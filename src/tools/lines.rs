@@ -13,7 +13,7 @@ pub fn message(card: &MessageCard) -> String {
     format!("{} · {} · {} UTC", card.handle, speaker(card), minute(card.timestamp))
 }
 
-/// `m-1a2b3c4d5e · toolResult read · #12 · 3h ago`
+/// `m-1a2b3c4d5e · toolResult read · 3h ago`
 pub(super) fn hit(card: &MessageCard, now: i64) -> String {
     let ago = match lcm_model::text::age(card.timestamp, now).as_str() {
         "now" => "now".to_owned(),
@@ -22,9 +22,9 @@ pub(super) fn hit(card: &MessageCard, now: i64) -> String {
     format!("{} · {ago}", undated(card))
 }
 
-/// `m-1a2b3c4d5e · toolResult read · #12`, where a heading tells when
+/// `m-1a2b3c4d5e · toolResult read`, where a heading tells when
 pub(super) fn undated(card: &MessageCard) -> String {
-    format!("{} · {} · #{}", card.handle, speaker(card), card.sequence)
+    format!("{} · {}", card.handle, speaker(card))
 }
 
 /// `toolResult read`, or for another agent `codex toolResult shell`

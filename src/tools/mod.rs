@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_grep::{
-    NAME as GREP, absent, as_words, bounds, contradictions, counted, given, if_unfiltered, named,
+    NAME as GREP, absent, as_words, bounds, contradictions, counted, given, if_unfiltered, left_out, named,
     only_similar, totals_as_data, unfiltered, unquoted, widened,
 };
 use lcm_model::error::{Error, Result};

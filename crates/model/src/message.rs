@@ -135,6 +135,8 @@ pub struct Message {
     pub is_error: bool,
     /// Whether it is an answer that failed or was interrupted.
     pub cut_off: bool,
+    /// Why the request for this answer failed: searched and shown, never summarized.
+    pub failure: Option<String>,
     /// Whether it comes from a session of another agent.
     pub foreign: bool,
     /// Files listed in Pi's summary of a branch; empty for all other roles.
@@ -182,6 +184,7 @@ impl Message {
             private: is("excludeFromContext"),
             is_error: is("isError") || fields.value("exitCode").as_i64().is_some_and(|code| code != 0),
             cut_off: matches!(text("stopReason").as_deref(), Some("aborted" | "error")),
+            failure: text("stopReason").filter(|reason| reason == "error").and(text("errorMessage")),
             foreign: agent_of(json).is_some(),
             listed: match role {
                 Role::BranchSummary => Files::listed(&fields.value("details")),
@@ -215,6 +218,9 @@ impl Message {
                 Part::ToolCall { .. } | Part::Thinking(_) | Part::Image { .. } => {}
             }
         }
+        if let Some(failure) = self.failure.take().filter(|_| !is_left_out) {
+            push_line(&mut out, &failure);
+        }
         out
     }
 
@@ -242,6 +248,9 @@ impl Message {
                     push_line(&mut out, &format!("[{mime_type}, {} bytes of base64]", data.len()));
                 }
             }
+        }
+        if let Some(failure) = &self.failure {
+            push_line(&mut out, &format!("[failed] {failure}"));
         }
         out
     }
@@ -497,6 +506,19 @@ fn part_of(block: &str) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_an_answer_failed_is_searched_and_shown() {
+        let json = |reason| {
+            format!(
+                r#"{{"role":"assistant","content":[],"stopReason":"{reason}","errorMessage":"529 overloaded"}}"#
+            )
+        };
+        assert_eq!(Message::parse(&json("error")).readable(), "[failed] 529 overloaded");
+        assert_eq!(Message::parse(&json("error")).take_searchable(), "529 overloaded");
+        assert_eq!(Message::parse(&json("error")).for_summary(100, "m"), "");
+        assert_eq!(Message::parse(&json("aborted")).take_searchable(), "");
+    }
 
     #[test]
     fn search_text_has_words_calls_and_output_but_no_thinking() {

@@ -86,7 +86,7 @@ pub struct MessageCard {
     pub tool: Option<String>,
     /// In ms since the epoch.
     pub timestamp: i64,
-    /// Its number in its conversation, from 1.
+    /// By this, messages of one conversation are in order.
     pub sequence: i64,
 }
 
@@ -98,7 +98,7 @@ impl MessageCard {
             agent: agent_of(&message.json),
             tool: message.tool.clone(),
             timestamp: message.timestamp,
-            sequence: message.height + 1,
+            sequence: message.height,
         }
     }
 }

@@ -121,8 +121,10 @@ pub struct SummaryPortrait {
     pub card: SummaryCard,
     /// When it was made, in ms.
     pub created_at: i64,
-    /// Whether the current branch uses it.
+    /// Whether it is valid on the current branch.
     pub holds: bool,
+    /// Whether a longer one that is valid there replaces it, from the next fold on.
+    pub is_replaced: bool,
     /// Its session, if that is another one.
     pub session: Option<SessionName>,
     /// The summaries condensed from it, nearest first.
@@ -273,7 +275,7 @@ fn line(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<MessageLine> {
 
 fn summary(view: &View<'_>, sight: &Visibility<'_>, id: SummaryId) -> Result<SummaryPortrait> {
     let (stored, branch) = (view.summaries().summary(id)?, sight.branch()?);
-    let holds = branch.forest.uses(id);
+    let holds = branch.forest.span(id).is_some();
     let below = match view.summaries().sources(id)? {
         Sources::Summaries(children) => SummarySources::Summaries(SummaryCard::read_all(view, &children)?),
         Sources::Messages(messages) => SummarySources::Messages(
@@ -284,6 +286,7 @@ fn summary(view: &View<'_>, sight: &Visibility<'_>, id: SummaryId) -> Result<Sum
         card: SummaryCard::of(&stored),
         created_at: stored.created_at,
         holds,
+        is_replaced: holds && !branch.forest.uses(id),
         session: other_session(view, sight, view.messages().original(view.summaries().span(id)?.last)?)?,
         above: above(view, branch, vec![id], holds)?,
         below,
@@ -330,7 +333,7 @@ fn over(view: &View<'_>, branch: &Cover, id: MessageId) -> Result<Vec<SummaryCar
     Ok(cards)
 }
 
-/// The summaries condensed from `roots`, nearest first; with `holding`, only those that the branch uses.
+/// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.
 fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) -> Result<Vec<SummaryCard>> {
     let mut seen: HashSet<SummaryId> = roots.iter().copied().collect();
     let mut level = roots;
@@ -339,7 +342,7 @@ fn above(view: &View<'_>, branch: &Cover, roots: Vec<SummaryId>, holding: bool) 
         let mut next = Vec::new();
         for id in level {
             for parent in view.summaries().parents(id)? {
-                let wanted = !holding || branch.forest.uses(parent);
+                let wanted = !holding || branch.forest.span(parent).is_some();
                 if wanted && seen.insert(parent) {
                     cards.push(SummaryCard::read(view, parent)?);
                     next.push(parent);

@@ -336,7 +336,8 @@ fn body(message: &Message) -> String {
             format!("[picture: {mime_type}, {} characters of base64]\n", grouped(data.len()))
         }
     });
-    parts.collect::<Vec<_>>().join("\n")
+    let failure = message.failure.iter().map(|why| format!("Failed: {why}\n"));
+    parts.chain(failure).collect::<Vec<_>>().join("\n")
 }
 
 /// `text` between fences longer than any run of backticks in it.

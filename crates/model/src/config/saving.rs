@@ -131,7 +131,8 @@ pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Or
 fn read(definition: &Definition, text: &str, sources: &SettingSources) -> Result<Value> {
     let value = value::from_text(definition, text);
     let accepted = value::accepted(definition, &value, &sources.cwd).ok_or_else(|| {
-        let (takes, given) = (definition.expected(), one_line(text, 40));
+        let (takes, given) =
+            (definition.expected(), if text.is_empty() { "nothing".into() } else { one_line(text, 40) });
         Error::invalid(format!("{} takes {takes}, not {given}; nothing was changed", definition.key))
     })?;
     // A path is kept as it was given.

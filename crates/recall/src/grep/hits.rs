@@ -114,10 +114,10 @@ impl Search<'_> {
 
     /// Shows a summary.
     pub(super) fn summary_hit(&self, summary: &StoredSummary, snippet: Snippet) -> Result<SearchHit> {
-        let place = match self.sight.branch()?.forest.uses(summary.id) {
-            true => Location::Here,
+        let place = match self.sight.branch()?.forest.span(summary.id) {
+            Some(_) => Location::Here,
             // One that was superseded has its messages here.
-            false => match self.sight.place_of_summary(summary.id)? {
+            None => match self.sight.place_of_summary(summary.id)? {
                 Location::Here => Location::OtherBranch,
                 place => place,
             },

@@ -221,6 +221,8 @@ pub struct SearchResults {
     pub absent: Vec<String>,
     /// The quoted phrases that occur nowhere in what was searched.
     pub missing: Vec<String>,
+    /// How many weak matches are left out because the order is by time.
+    pub weak: usize,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
     pub stopped_at: Option<i64>,
 }
@@ -374,14 +376,17 @@ fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
         let missing = missing(search, &query)?;
         return Ok(SearchResults { matching_summaries, missing, stopped_at, ..SearchResults::default() });
     }
+    let all = ranked.len();
     let ranked = rank::in_order(search, &query, ranked)?;
+    let is_by_time = search.question.sort != Sort::Relevance && search.question.kinds != Kinds::Sessions;
+    let weak = if is_by_time { all - ranked.len() } else { 0 };
     let shown = rank::shown(search, &ranked, from);
     let hits = hits::of(search, &query, &candidates, &ranked[from.min(ranked.len())..][..shown])?;
     let more = ranked.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
     let unknown = unknown(search, &query, candidates.unknown)?;
     let absent = absent(search, &query, candidates.absent)?;
-    Ok(SearchResults { hits, next, stopped_at, unknown, absent, ..SearchResults::default() })
+    Ok(SearchResults { hits, next, stopped_at, unknown, absent, weak, ..SearchResults::default() })
 }
 
 /// The words that nothing has, unless a searched summary has one of them.
@@ -528,7 +533,7 @@ impl<'a> Search<'a> {
 
     /// Whether this summary may be a result.
     fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
-        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.uses(summary))
+        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
     }
 
     /// The message directly before, with `step` -1, or after, with 1.

@@ -14,7 +14,7 @@ use super::exact;
 use super::phrases::{PhraseText, stand_in};
 use super::query::{Query, QueryTerm};
 use super::wanted::Intent;
-use super::{DEFAULT_LIMIT, Kinds, Search, Sort};
+use super::{Kinds, Search, Sort};
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_model::policy::float;
@@ -131,7 +131,7 @@ pub(super) fn shown(search: &Search<'_>, ranked: &[RankedMatch], from: usize) ->
     let takes_weak = from > 0
         || search.question.kinds == Kinds::Sessions
         || search.question.sort != Sort::Relevance
-        || search.limit() > DEFAULT_LIMIT;
+        || search.question.limit > 0;
     let strong = match takes_weak {
         true => rest.len(),
         false => rest.iter().skip(ALWAYS_SHOWN).take_while(|one| one.score >= best * WEAK).count(),

@@ -14,7 +14,7 @@ import { messageOf, nameOf, passCompaction, sessionFolders, settingsFor, sources
 import { searchPanel } from "./search-panel.js";
 import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
-import { isAttended, notifyRedrawn, say, uiOf } from "./ui.js";
+import { isAttended, notify, notifyRedrawn, say, uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
 /** @typedef {import("./session.js").Session} Session */
@@ -176,6 +176,7 @@ class Commands {
   async #compact(focus, asJson, ctx) {
     const { compaction } = this.#session;
     const before = compaction.lastReport;
+    if (ctx.hasUI && !ctx.isIdle()) notify(ctx, "The agent is working: the compaction follows when its run ends.", "info");
     // Pi would abort the agent for the compaction; before 0.75 that loses a tool's result.
     await ctx.waitForIdle();
     await new Promise((resolve, reject) => {

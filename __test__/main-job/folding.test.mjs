@@ -109,6 +109,20 @@ for (const host of hosts) {
 }
 
 for (const host of hosts) {
+  test(`/lcm compact while the agent works says that it waits, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host });
+    const pi = project.startPi();
+    project.script.turns = [lengthy, { text: "Done." }];
+    const run = pi.prompt("Take your time.");
+    await pi.waitFor(() => pi.events.some(({ type }) => type === "tool_execution_start"));
+    const compaction = pi.request("prompt", { message: "/lcm compact" }).catch(() => {});
+    await eventually(() => assert.equal(pi.ui("notify").at(-1)?.message, "The agent is working: the compaction follows when its run ends."));
+    endIt(project);
+    await run;
+    await compaction;
+    await pi.stop();
+  });
+
   test(`a fold at the end of print mode waits for its summaries, on ${host.name}`, async (t) => {
     const project = await aLongProject(t, host);
     const history = longSession(project, "print");

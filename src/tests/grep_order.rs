@@ -51,7 +51,7 @@ async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let herrings = Asking::about(&herrings).await;
     let question = "blue walrus counts twelve herrings";
     let answer = herrings.grep(json!({"query": question, "sort": "recent"})).await;
-    let says = " 1 match with only some of the words left out: sort by relevance shows them.";
+    let says = " Left out: 1 match with only some of the words; sort by relevance shows all.";
     assert!(answer.ends_with(says) && !answer.contains("much else"), "{answer}");
     assert!(herrings.command(&format!("search --sort recent {question}")).await.ends_with(says));
     let answer = herrings.grep(json!({"query": question})).await;

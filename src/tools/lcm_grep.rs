@@ -376,7 +376,7 @@ pub fn left_out(weak: usize) -> String {
     match weak {
         0 => String::new(),
         weak => format!(
-            " {} with only some of the words left out: sort by relevance shows them.",
+            " Left out: {} with only some of the words; sort by relevance shows all.",
             count(weak, "match")
         ),
     }

@@ -6,13 +6,15 @@
  */
 
 import { withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, ancestors, canRecall, countsOf, physicalModel, unwrap } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, ancestors, canRecall, countsOf, physicalModel, timeout, unwrap } from "./pi.js";
 import { isBound } from "./thinking.js";
 
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {import("@earendil-works/pi-coding-agent").SessionBoundaryDraft} Draft */
 
 /** Answers that Pi does not retry, which a compaction after them would prevent. */
 const COMPLETE = ["stop", "toolUse", "length"];
+/** How long the end of print mode waits for the summaries of a fold; what is written by then is there for the next. */
+const LAST_MS = 30_000;
 /** Answers that Pi does not send again. */
 const FAILED = ["error", "aborted"];
 
@@ -73,7 +75,7 @@ export class Boundary {
     if (mayFold) {
       // Like Pi's own compaction, this waits: the answer has no room, or the process ends with the run, and with it what it writes.
       const isLast = message.stopReason === "stop" && !["tui", "rpc"].includes(ctx.mode);
-      if (retry || isLast) await this.#prepare({ ...at, isAwaited: true }).catch(() => {});
+      if (retry || isLast) await Promise.race([this.#prepare({ ...at, isAwaited: true }).catch(() => {}), ...(retry ? [] : [timeout(LAST_MS)])]);
       /** @type {{ entry: Draft & { summary: string } | null, report: { text: string, degraded: boolean }, notice: string | null }} */
       const { entry, report, notice } = unwrap(await engine.fold(JSON.stringify(at)));
       if (notice) this.#session.report(notice, new Set(), "info");

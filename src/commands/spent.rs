@@ -94,13 +94,15 @@ impl Cache {
         let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = *self;
         let percent = percent(read_tokens, prompt_tokens);
         let valid = requests - misses;
+        let others = match after_compaction {
+            1 if misses == 1 => "the other".to_owned(),
+            all if all == misses => "the others".to_owned(),
+            some => format!("{some} of the others"),
+        };
         let which = match (misses, after_compaction) {
             (0, _) => format!("all of {}", count(requests, "request")),
             (_, 0) => format!("{valid} of {requests} requests"),
-            (1, _) => format!("{valid} of {requests} requests, the other came after a compaction"),
-            _ => format!(
-                "{valid} of {requests} requests, {after_compaction} of the others came after a compaction"
-            ),
+            _ => format!("{valid} of {requests} requests, {others} came after a compaction"),
         };
         let prompts = grouped(prompt_tokens);
         format!("{percent}% of {prompts} prompt tokens came from it; it was valid in {which}")

@@ -68,6 +68,7 @@ impl Stats {
         let bytes = store.bytes().await?;
         let is_all = !asked.manner.is_shell || bytes <= LONG || asked.rest.has(FULL);
         let long = if is_all { Some(long(asked).await?) } else { None };
+        let ready = long.as_ref().map(|long| long.ready);
         let read = move |view: &View<'_>| {
             let (summaries, messages) = (view.summaries(), view.messages());
             Ok(Self {
@@ -77,7 +78,7 @@ impl Stats {
                     SummaryCost::of(&summaries.usages(Some(conversation))?),
                     SummaryCost::of(&summaries.usages(None)?),
                 ),
-                ready: summaries.uncarried(conversation)?,
+                ready: ready.map_or_else(|| summaries.uncarried(conversation).map(|all| all.len()), Ok)?,
                 is_purged: !messages.purged_in(conversation)?.is_empty(),
                 messages: messages.project_messages()?,
                 sessions: messages.conversations()?,
@@ -156,6 +157,8 @@ impl Stats {
 struct Long {
     /// Messages visible to the model on the current branch, or that would be without summaries.
     on_branch: usize,
+    /// Summaries that the branch uses and no compaction carries yet.
+    ready: usize,
     tokens: BranchTokens,
     /// `None` if no provider reported cache use.
     cache: Option<Cache>,
@@ -163,11 +166,11 @@ struct Long {
 }
 
 async fn long(asked: &CommandContext<'_>) -> Result<Long> {
-    let (Overview { visible, .. }, tokens) = asked.overview().await?;
+    let (Overview { visible, ready, .. }, tokens) = asked.overview().await?;
     let scope = asked.scope.clone();
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
-    Ok(Long { on_branch: visible, tokens, cache, parts })
+    Ok(Long { on_branch: visible, ready, tokens, cache, parts })
 }
 
 fn background(doing: &Doing, ready: usize) -> String {

@@ -222,6 +222,7 @@ async fn summaries_of_other_branches_are_counted_below_the_tree() {
     let here = Asking { scope: asking.from(&fork), ..asking };
     let tree = here.command("tree").await;
     assert!(tree.ends_with("\n1 more summary of other branches, or replaced by these"), "{tree}");
+    assert!(here.command("stats").await.contains("; 0 summaries ready for the next compaction\n"));
 }
 
 #[tokio::test]

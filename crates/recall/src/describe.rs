@@ -59,6 +59,8 @@ pub struct Overview {
     pub times: Option<(i64, i64)>,
     /// The frontier, oldest first, with everything under it.
     pub frontier: Vec<Item>,
+    /// Summaries of these that no compaction carries yet.
+    pub ready: usize,
 }
 
 /// The estimated tokens of a branch.
@@ -192,6 +194,7 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     }
     let times = stored(branch.visible.first())?.zip(stored(branch.visible.last())?);
     let depths = view.summaries().depths(scope.conversation)?;
+    let uncarried = view.summaries().uncarried(scope.conversation)?;
     Ok(Overview {
         totals: Totals::of(view.messages().said_in(scope.conversation)?, &depths),
         depths,
@@ -200,6 +203,7 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
         visible: branch.visible.len(),
         times: times.map(|(first, last)| (first.timestamp, last.timestamp)),
         frontier,
+        ready: uncarried.into_iter().filter(|id| branch.forest.uses(*id)).count(),
     })
 }
 

@@ -27,10 +27,10 @@ impl Summaries<'_> {
         )
     }
 
-    /// The number of a session's summaries that no compaction carries yet: they are ready for the next one.
-    pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
-        self.one(
-            "SELECT count(*) FROM summaries s
+    /// A session's summaries that no compaction carries yet: those of a branch are ready for its next one.
+    pub fn uncarried(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
+        self.all(
+            "SELECT s.id FROM summaries s
               WHERE EXISTS (SELECT 1 FROM entries e
                              WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
                 AND EXISTS (SELECT 1 FROM entries e

@@ -22,7 +22,8 @@ export class ChangedFiles {
   check() {
     const { manager, handover } = this.#session;
     const leaf = manager.getLeafId();
-    if (!leaf) return;
+    // A session that is continued in another folder spoke of that folder's files.
+    if (!leaf || manager.getHeader()?.cwd !== manager.getCwd()) return;
     const check = async () => {
       await handover.caughtUp;
       return unwrap(await (await this.#session.engine).changedFiles(leaf));

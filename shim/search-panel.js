@@ -1,5 +1,6 @@
 /** `/lcm search` in the TUI: type a query, see the hits, open one. */
 
+import { readFileSync } from "node:fs";
 import { columns, fit, wrap } from "./columns.js";
 import { lit, Scroll, showPanel } from "./panel.js";
 import { messageOf } from "./pi.js";
@@ -233,6 +234,9 @@ class Search {
 
   /** @param {string} file */
   #resume(file) {
+    const { id = "" } = this.#open?.hit.session ?? {};
+    // Pi would begin another session under the name of a file that is gone.
+    if (!isOf(file, id)) return void (this.#note = `its session file is gone; in a shell: pi-lcm export --jsonl --session ${id.slice(0, 13)}`);
     this.leave = (ctx) => ctx.switchSession(file);
     this.#screen.close();
   }
@@ -376,6 +380,15 @@ function startOf({ snippet, marks: [first] }, text) {
 /** A pattern that matches these characters. @param {string} text */
 function verbatim(text) {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/** Whether this is the file of the session whose id begins so. @param {string} file @param {string} id */
+function isOf(file, id) {
+  try {
+    return readFileSync(file, "utf8").split("\n", 1)[0].includes(id.replace(/…$/, ""));
+  } catch {
+    return false;
+  }
 }
 
 /** Where a hit is, if not on this branch. @param {Hit | undefined} hit */

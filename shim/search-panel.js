@@ -236,7 +236,7 @@ class Search {
   #resume(file) {
     const { id = "" } = this.#open?.hit.session ?? {};
     // Pi would begin another session under the name of a file that is gone.
-    if (!isOf(file, id)) return void (this.#note = `its session file is gone; in a shell: pi-lcm export --jsonl --session ${id.slice(0, 13)}`);
+    if (!isOf(file, id)) return void (this.#note = `file gone: pi-lcm export --jsonl --session ${id.slice(0, 13)}`);
     this.leave = (ctx) => ctx.switchSession(file);
     this.#screen.close();
   }

@@ -38,6 +38,7 @@ export class FakeHost {
       getSessionFile: () => sessionFile,
       getSessionDir: () => (sessionFile ? path.dirname(sessionFile) : ""),
       getHeader: () => this.history.header,
+      getCwd: () => this.history.header.cwd,
       getLeafId: () => this.history.leaf,
       getEntry: (/** @type {string} */ id) => this.history.entries.find((entry) => entry.id === id),
       getEntries: () => [...this.history.entries],

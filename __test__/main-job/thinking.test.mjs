@@ -40,6 +40,22 @@ const long = (name) => ({ text: filler(name, 3_000) });
 /** @param {Project} project @param {number} [from] */
 const results = ({ turns }, from = 0) => turns.slice(from).map(({ judged }) => judged.result);
 
+/**
+ * A session that was begun with the extension, whose tools its reasoning is bound to.
+ * @param {import("node:test").TestContext} t
+ * @param {import("../../scripts/hosts.mjs").Host} host
+ */
+async function begun(t, host) {
+  const settings = { defaultThinkingLevel: "low", defaultProvider: "vercel-ai-gateway", defaultModel: "anthropic/claude-opus-5.5" };
+  const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], settings });
+  const pi = project.startPi();
+  project.script.turns = task();
+  await pi.prompt("Look twice.");
+  const { sessionFile } = await pi.request("get_state");
+  await pi.stop();
+  return { project, sessionFile };
+}
+
 for (const host of hostsFor("0.87.1", "1.6.0")) {
   // Pi 0.87.1 has older models.
   const models = host.version === "0.87.1" ? MODELS.slice(-1) : MODELS;
@@ -119,13 +135,7 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
   });
 
   if (host.version !== "0.87.1") test(`a session goes on without an engine, whose tools it had, on ${host.name}`, async (t) => {
-    const settings = { defaultThinkingLevel: "low", defaultProvider: "vercel-ai-gateway", defaultModel: "anthropic/claude-opus-5.5" };
-    const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], settings });
-    const pi = project.startPi();
-    project.script.turns = task();
-    await pi.prompt("Look twice.");
-    const { sessionFile } = await pi.request("get_state");
-    await pi.stop();
+    const { project, sessionFile } = await begun(t, host);
     const again = project.startPi(["--session", sessionFile], copyWithoutEngine(temporaryFolder(t), "missing"));
     await again.prompt("And now?");
     await again.prompt("And then?");
@@ -133,13 +143,7 @@ for (const host of hostsFor("0.87.1", "1.6.0")) {
   });
 
   if (host.version !== "0.87.1") test(`a session goes on when the extension is switched off, on ${host.name}`, async (t) => {
-    const settings = { defaultThinkingLevel: "low", defaultProvider: "vercel-ai-gateway", defaultModel: "anthropic/claude-opus-5.5" };
-    const project = await aProject(t, { host, catalog: ["vercel-ai-gateway"], settings });
-    const pi = project.startPi();
-    project.script.turns = task();
-    await pi.prompt("Look twice.");
-    const { sessionFile } = await pi.request("get_state");
-    await pi.stop();
+    const { project, sessionFile } = await begun(t, host);
     project.env.LCM_ENABLED = "0";
     const again = project.startPi(["--session", sessionFile]);
     await again.prompt("And now?");

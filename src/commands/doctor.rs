@@ -67,7 +67,7 @@ fn as_json(check: &Check) -> Value {
 }
 
 fn rendered(rebuilt: &Rebuilt) -> String {
-    let Rebuilt { database, sessions, messages, summaries, lost, kept, backup } = rebuilt;
+    let Rebuilt { database, sessions, messages, summaries, lost, filled, kept, backup } = rebuilt;
     let mut out = format!(
         "{} was rebuilt: {}, {}, {}.",
         database.display(),
@@ -77,6 +77,13 @@ fn rendered(rebuilt: &Rebuilt) -> String {
     );
     if *lost > 0 {
         out += &format!(" {} could not be read.", count(*lost, "row"));
+    }
+    if *filled > 0 {
+        let (came, them) = if *filled == 1 { ("comes", "it") } else { ("come", "one of them") };
+        out += &format!(
+            " {} {came} from session files. If you had purged {them}, purge it again: the damage may have taken the purge too.",
+            count(*filled, "message")
+        );
     }
     if *messages == 0 {
         let backup = backup.as_ref().map_or_else(|| "BACKUP".to_owned(), |path| path.display().to_string());

@@ -88,7 +88,7 @@ impl Importer {
         let Ok(_command) = self.command.try_lock() else { return Ok(self.under_way()) };
         let (cancel, _running) = self.begin().await;
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        let mut text = render(&report, &source, folders);
+        let mut text = render(&report, &source, folders, &home.cwd);
         if matches!(source, Source::Project) {
             let agents = agents_left_out(home, folders, &cancel).await.unwrap_or_default();
             let from = agents.first().filter(|_| agents.len() == 1).map_or(EACH, |agent| agent.name);
@@ -211,13 +211,20 @@ fn titles(agents: &[&Agent], joined: &str) -> String {
 }
 
 /// The answer if there is nothing to import.
-fn nothing_in(source: &Source, folders: &Folders) -> String {
+fn nothing_in(source: &Source, folders: &Folders, cwd: &str) -> String {
     let what = match source {
         Source::Path(path) => {
             format!("session files of Pi in {}; another agent's need --from", path.display())
         }
         Source::Rebuild(..) => "sessions".to_owned(),
-        Source::Project => format!("older sessions of this project in {}", folders.session_dir.display()),
+        Source::Project => {
+            let mut places = folders.of_project(cwd);
+            if places.is_empty() {
+                places.push(folders.session_dir.clone());
+            }
+            let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+            format!("older sessions of this project in {}", places.join(" or "))
+        }
         Source::Agents { agents, path, everything, .. } => {
             let place = match path {
                 Some(path) => format!(" in {}", path.display()),
@@ -231,10 +238,10 @@ fn nothing_in(source: &Source, folders: &Folders) -> String {
     format!("There are no {what}.")
 }
 
-fn render(report: &Report, source: &Source, folders: &Folders) -> String {
+fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> String {
     let Report { files, stopped, failed, .. } = report;
     if *files == 0 && stopped.is_none() {
-        return nothing_in(source, folders);
+        return nothing_in(source, folders, cwd);
     }
     let of = match source {
         Source::Everything | Source::Agents { everything: true, .. } => {

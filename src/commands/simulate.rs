@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
+use lcm_ingest::import::project_files;
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
@@ -56,7 +57,7 @@ const MILLION: f64 = 1_000_000.0;
 
 /// Simulates the sessions in files and folders, by default those of this project.
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (mut paths, usual) = (asked.rest.paths()?, &asked.request.folders.session_dir);
+    let mut paths = asked.rest.paths()?;
     if asked.rest.has(SESSION) {
         paths.push(file(asked).await?);
     }
@@ -64,24 +65,19 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         (asked.settings.clone(), asked.request.live.clone(), asked.request.columns);
     let known = asked.rest.value(MODEL).map(known).transpose()?;
     let nothing = Error::invalid(match paths.as_slice() {
-        [] => format!(
-            "{} has no session of this project with answers: name files or folders with sessions of Pi, or another project with \
-             --project",
-            usual.display()
-        ),
+        [] => "no session of Pi in this project has answers: name files or folders with sessions of Pi, or another project \
+             with --project"
+            .to_owned(),
         paths => {
             let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             format!("{} has no session of Pi with answers", places.join(", "))
         }
     });
-    let paths = match paths.is_empty() {
-        true if !usual.is_dir() => return Err(nothing),
-        true => vec![usual.to_owned()],
-        false => paths,
-    };
+    let (home, folders) = (asked.home.clone(), asked.request.folders.clone());
     blocking(move || {
         let mut rows = Vec::new();
-        for file in files(&paths)? {
+        let files = if paths.is_empty() { project_files(&home, &folders) } else { files(&paths)? };
+        for file in files {
             let text = read(&file)?;
             if let Some(row) = SimulatedSession::of(&file, &text, known, &live, &settings) {
                 rows.push(row);
@@ -133,14 +129,25 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             all.push(path.clone());
             continue;
         }
-        let failed = |error| Error::storing(format!("{} can't be read", path.display()), error);
-        let inside = path.read_dir().map_err(failed)?.flatten().map(|entry| entry.path());
-        let mut inside: Vec<_> =
-            inside.filter(|file| file.extension().is_some_and(|kind| kind == "jsonl")).collect();
-        inside.sort();
-        all.extend(inside);
+        all.extend(inside(path, 1)?);
     }
     Ok(all)
+}
+
+/// The session files in a folder, and in the folders in it down to `depth`, as Pi keeps them.
+fn inside(folder: &Path, depth: usize) -> Result<Vec<PathBuf>> {
+    let failed = |error| Error::storing(format!("{} can't be read", folder.display()), error);
+    let mut paths: Vec<_> = folder.read_dir().map_err(failed)?.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() && depth > 0 {
+            files.extend(inside(&path, depth - 1)?);
+        } else if path.extension().is_some_and(|kind| kind == "jsonl") {
+            files.push(path);
+        }
+    }
+    Ok(files)
 }
 
 fn read(file: &Path) -> Result<String> {

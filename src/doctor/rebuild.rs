@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::check;
 use crate::maintenance::purge::other_files;
-use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import};
-use lcm_ingest::{SharedOldStore, take_over};
+use lcm_ingest::import::{Folders, Home, Progress, Report, Source, import, project_files};
+use lcm_ingest::{Rebuilding, SharedOldStore, take_over};
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::files::temporary::Temporary;
 use lcm_model::locks::lock;
@@ -31,6 +31,8 @@ pub struct Rebuilt {
     pub summaries: usize,
     /// Rows that could not be read, and that no session file has.
     pub lost: usize,
+    /// Messages that came from session files.
+    pub filled: usize,
     /// Where the old files are.
     pub kept: Vec<PathBuf>,
     /// The last backup before.
@@ -120,14 +122,26 @@ async fn fill(
     }
     // A copy of what one database has purged may be in another.
     let may_lack = !purged.is_empty() && olds_with_rows().count() > 1;
-    let purged = Arc::new(purged);
+    let looking = (fresh.clone(), folders.clone());
+    let files = Arc::new(blocking(move || Ok(project_files(&looking.0, &looking.1))).await?);
+    let mut rebuilding = Rebuilding { purged: Arc::new(purged), files, is_last: false };
     let mut rebuilt = Rebuilt::default();
+    let mut add = async |source| {
+        let report = finished(import(fresh, folders, &source, progress, cancel).await?)?;
+        rebuilt.lost += report.lost;
+        rebuilt.filled += report.filled;
+        Result::Ok(report.new)
+    };
     for old in olds_with_rows() {
-        let source = Source::Rebuild(Arc::clone(old), Arc::clone(&purged));
-        rebuilt.lost += finished(import(fresh, folders, &source, progress, cancel).await?)?.lost;
+        add(Source::Rebuild(Arc::clone(old), rebuilding.clone())).await?;
+    }
+    let new = add(Source::Project).await?;
+    rebuilding.is_last = true;
+    for old in olds_with_rows() {
+        add(Source::Rebuild(Arc::clone(old), rebuilding.clone())).await?;
         take_over(&fresh.store, old, None).await?;
     }
-    finished(import(fresh, folders, &Source::Project, progress, cancel).await?)?;
+    rebuilt.filled += new;
     let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();
     let note = move |batch: &Batch<'_>| {
         batch.upkeep().adopt_facts(&facts)?;

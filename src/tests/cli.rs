@@ -529,7 +529,11 @@ async fn simulate_needs_no_history() {
         std::iter::once(header).chain((0..40).map(answer)).map(|line| line.to_string()).collect();
     fs::write(&session, lines.join("\n")).unwrap();
     let folder = session.parent().unwrap().to_str().unwrap();
-    for arguments in [&["simulate", folder][..], &["simulate", session.to_str().unwrap()]] {
+    let all = session.parent().unwrap().join("all");
+    fs::create_dir_all(all.join("--a-project--")).unwrap();
+    fs::copy(&session, all.join("--a-project--/one.jsonl")).unwrap();
+    let all = all.to_str().unwrap();
+    for arguments in [&["simulate", all][..], &["simulate", session.to_str().unwrap()]] {
         let said = machine.say(arguments).await;
         assert_eq!(said.code, 0, "{said:?}");
         let words = &said.output;
@@ -550,6 +554,7 @@ async fn simulate_needs_no_history() {
     let absurd =
         json!({"type": "message", "message": {"role": "assistant", "usage": {"input": -5, "output": 1e300}}});
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();
+    fs::remove_dir_all(all).unwrap();
     for (arguments, message) in [
         (&["simulate", folder][..], "has no session of Pi with answers"),
         (&["simulate", "nowhere.jsonl"], "there is no "),

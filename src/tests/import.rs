@@ -13,6 +13,7 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::commands::import::{COMMAND, Importer, offer};
 use crate::commands::{Answer, Rest};
 use lcm_ingest::import::{Folders, Home, Progress, Source, import};
+use lcm_model::config::session_folder;
 use lcm_model::dag::Step;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::count;
@@ -505,6 +506,31 @@ async fn all_imports_each_session_into_its_projects_store() {
     fs::copy(machine.at("sessions/--other--/theirs.jsonl"), machine.folders.session_dir.join("b.jsonl"))
         .unwrap();
     assert_eq!(machine.run("").await, "1 session: 0 messages new, 4 known already");
+    let whole = ask_import(&Importer::default(), &machine.home, &machine.folders, "../sessions").await;
+    let (within, inside) = (machine.at("project/../sessions"), machine.at("project/../sessions/--other--"));
+    assert_eq!(
+        whole.unwrap_err().to_string(),
+        format!(
+            "{} has no session files itself, and an import does not read the folders in it: name one, such as {}",
+            within.display(),
+            inside.display()
+        )
+    );
+}
+
+/// Pi names the folder of the open session's file as the one of its sessions.
+#[tokio::test]
+async fn a_session_that_is_opened_from_elsewhere_hides_none_of_the_projects() {
+    let mut machine = Machine::new();
+    let own = machine.at("sessions").join(session_folder(Path::new(&machine.home.cwd)));
+    fs::rename(&machine.folders.session_dir, own).unwrap();
+    machine.folders.session_dir = machine.at("elsewhere");
+    fs::create_dir(machine.at("elsewhere")).unwrap();
+    machine.write("a.jsonl", "moved", &Session::new().chat(2, 5).entries);
+    let own = machine.folders.of_project(&machine.home.cwd)[1].join("b.jsonl");
+    let header = json!({"type": "session", "version": 3, "id": "mine", "cwd": machine.home.cwd});
+    fs::write(&own, lines(&header, &Session::new().chat(1, 5).entries)).unwrap();
+    assert!(machine.run("").await.starts_with("2 sessions: "));
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ async fn with_the_sessions_file_everything_is_as_before() {
         "DELETE FROM messages WHERE id = 12; DELETE FROM entries WHERE entry_id = 'e12'",
         "DELETE FROM entries",
         "DELETE FROM conversations",
+        "DELETE FROM conversations; DELETE FROM entries",
         "UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'",
         "UPDATE entries SET message_id = NULL WHERE entry_id = 'e9'",
         "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'",
@@ -50,10 +51,16 @@ async fn with_the_sessions_file_everything_is_as_before() {
         let patient = Patient::new().await;
         patient.damage(damage);
         let (patient, report) = patient.heals().await;
-        // A session whose row is lost is there twice: by what is left of it, and by its file.
-        if !damage.contains("FROM conversations") {
-            assert_eq!(patient.ask::<String>(CONTENT), right, "{damage}\n{report}");
-        }
+        assert_eq!(patient.ask::<String>(CONTENT), right, "{damage}\n{report}");
+        assert_eq!(
+            patient.ask::<String>("SELECT group_concat(session_id) FROM conversations"),
+            "one",
+            "{damage}"
+        );
+        let is_filled = report.contains(" from session files. If you had purged ");
+        let lacks = damage.contains("DELETE FROM messages ") || damage.contains("DELETE FROM entries");
+        assert!(is_filled || !lacks, "{damage}\n{report}");
+        assert!(!(is_filled && damage.is_empty()), "{report}");
     }
 }
 
@@ -176,6 +183,11 @@ async fn what_was_purged_stays_purged_in_any_of_the_files() {
     let (patient, report) = patient.heals().await;
     assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
     assert!(patient.doctor().await.contains(", 1 message purged"));
+
+    // The session's row is lost: its file names it.
+    patient.damage("DELETE FROM conversations");
+    let (patient, report) = patient.rebuilt().await;
+    assert!(!texts_of(&patient.store).await.contains(&secret), "{report}");
 
     // Nothing of the session is left.
     let patient = Patient::new().await;

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{SessionFile, Unreadable};
 use super::foreign::Agent;
-use super::old_sessions::SharedOldStore;
-use lcm_model::config::ProjectIdentity;
+use super::old_sessions::{Rebuilding, SharedOldStore};
+use lcm_model::config::{ProjectIdentity, session_folder};
 use lcm_model::error::{Code, Error, Result};
-use lcm_store::{PurgedEntries, Store, database_of, project_of};
+use lcm_store::{Store, database_of, project_of};
 
 /// The project that starts an import, and its open session.
 #[derive(Clone)]
@@ -34,7 +34,8 @@ pub struct Home {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Folders {
-    /// The folder of this project's sessions; some users have one for all projects.
+    /// The folder of this project's sessions; some users have one for all projects. Pi names the folder of the open
+    /// session's file, which can be anywhere.
     pub session_dir: PathBuf,
     /// The folder that holds the session folders of all projects.
     pub all_sessions: PathBuf,
@@ -43,14 +44,23 @@ pub struct Folders {
     pub home: Option<PathBuf>,
 }
 
+impl Folders {
+    /// Where the sessions are that Pi ran in `cwd`: `session_dir`, and Pi's own folder for them.
+    #[must_use]
+    pub fn of_project(&self, cwd: &str) -> Vec<PathBuf> {
+        let own = self.all_sessions.join(session_folder(Path::new(cwd)));
+        distinct(vec![self.session_dir.clone(), own])
+    }
+}
+
 /// What to import.
 #[derive(Clone)]
 pub enum Source {
     /// A session file, a folder of session files, an old database, or the folder of another project, for its
     /// database: imported into this project's store, also from another project.
     Path(PathBuf),
-    /// A database of this project that is rebuilt, with what is purged in any of them.
-    Rebuild(SharedOldStore, Arc<PurgedEntries>),
+    /// A part of a database of this project that is rebuilt.
+    Rebuild(SharedOldStore, Rebuilding),
     /// The sessions of this project.
     Project,
     /// The sessions of every project, each into its project's store.
@@ -78,8 +88,8 @@ pub(super) struct Found {
     pub agent: Option<&'static Agent>,
     /// The sessions of the file to import, if not all.
     pub sessions: Option<HashSet<String>>,
-    /// A database, and what is purged in any, if it is rebuilt.
-    pub database: Option<(SharedOldStore, Option<Arc<PurgedEntries>>)>,
+    /// A database, and how it is rebuilt if it is.
+    pub database: Option<(SharedOldStore, Option<Rebuilding>)>,
 }
 
 impl Found {
@@ -113,20 +123,18 @@ pub(super) fn find(
                 database_of(&home.db_dir, &path).filter(|database| home.store.place() != Some(database));
             let paths = match (path.is_dir(), path.exists()) {
                 _ if of_project.is_some() => of_project.into_iter().collect(),
-                (true, _) => session_files(&path)?,
+                (true, _) => in_folder(&path, &home.cwd)?,
                 (false, true) => vec![path],
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
             };
             return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
         }
-        Source::Rebuild(old, purged) => {
-            let database = Some((Arc::clone(old), Some(Arc::clone(purged))));
+        Source::Rebuild(old, rebuilding) => {
+            let database = Some((Arc::clone(old), Some(rebuilding.clone())));
             let found = Found { database, ..Found::new(PathBuf::new(), None, None) };
             return Ok((vec![found], Vec::new()));
         }
-        // Other worktrees have their own session folders.
-        Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
-        Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
+        Source::Project => of_project(home, folders),
         Source::Everything => everywhere(folders),
     };
     let (mut found, mut failed) = (Vec::new(), Vec::new());
@@ -219,14 +227,63 @@ fn of_no_project() -> Error {
     Error::invalid("it names no project")
 }
 
+/// The files of this project's sessions, with that of the open one.
+pub fn project_files(home: &Home, folders: &Folders) -> Vec<PathBuf> {
+    let mut files = of_project(home, folders);
+    files.retain(|path| {
+        SessionFile::open(path).is_ok_and(|file| home.is_open(&file.header) || home.is_own(&file.header))
+    });
+    files
+}
+
+/// The files among which this project's sessions are.
+pub(super) fn of_project(home: &Home, folders: &Folders) -> Vec<PathBuf> {
+    match home.identity {
+        // Other worktrees have their own session folders.
+        ProjectIdentity::Git => everywhere(folders),
+        ProjectIdentity::Cwd => files_in(&folders.of_project(&home.cwd)),
+    }
+}
+
 /// The session files of all projects.
 fn everywhere(folders: &Folders) -> Vec<PathBuf> {
     let mut dirs = vec![folders.session_dir.clone()];
-    let projects = folders.all_sessions.read_dir().into_iter().flatten().flatten();
-    dirs.extend(projects.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    dirs.extend(folders_in(&folders.all_sessions));
+    files_in(&distinct(dirs))
+}
+
+fn files_in(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
+}
+
+fn folders_in(dir: &Path) -> Vec<PathBuf> {
+    let inside = dir.read_dir().into_iter().flatten().flatten();
+    inside.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The folders that exist, each once.
+fn distinct(mut dirs: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     dirs.retain(|dir| dir.canonicalize().is_ok_and(|real| seen.insert(real)));
-    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
+    dirs
+}
+
+/// The session files in a folder that the user named: not those of the folders in it, which are other projects'.
+fn in_folder(dir: &Path, cwd: &str) -> Result<Vec<PathBuf>> {
+    let files = session_files(dir)?;
+    if !files.is_empty() {
+        return Ok(files);
+    }
+    let mut inside = folders_in(dir);
+    inside.retain(|dir| session_files(dir).is_ok_and(|files| !files.is_empty()));
+    inside.sort();
+    let own = dir.join(session_folder(Path::new(cwd)));
+    let Some(first) = inside.iter().find(|dir| **dir == own).or(inside.first()) else { return Ok(files) };
+    Err(Error::invalid(format!(
+        "{} has no session files itself, and an import does not read the folders in it: name one, such as {}",
+        dir.display(),
+        first.display()
+    )))
 }
 
 /// The session files directly in a folder, by name, which is by age.

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, name_of};
 pub use super::file::{LINE, LongLine, Unreadable};
-pub use super::finding::{Folders, Home, Source};
-use super::finding::{Found, find, session_files};
+pub use super::finding::{Folders, Home, Source, project_files};
+use super::finding::{Found, find, of_project};
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;
 use super::persistor::PiSession;
@@ -67,6 +67,8 @@ pub struct Report {
     pub unfinished: usize,
     /// Rows of an old database that could not be read.
     pub lost: usize,
+    /// Messages that an old database lacked and that came from its sessions' files.
+    pub filled: usize,
     /// Records of unknown kinds; they are stored.
     pub unknown: usize,
     /// Entries whose message differs from the stored one, which stays.
@@ -184,10 +186,10 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
     if offered {
         return Ok(0);
     }
-    let (sessions, looking) = (folders.session_dir.clone(), home.clone());
+    let (folders, looking) = (folders.clone(), home.clone());
     let count = blocking(move || {
         let known: HashSet<String> = known.into_iter().collect();
-        let files = session_files(&sessions).unwrap_or_default();
+        let files = of_project(&looking, &folders);
         let unknown = files.iter().filter(|file| {
             let Ok(mut file) = SessionFile::open(file) else { return false };
             let header = &file.header;
@@ -303,7 +305,7 @@ impl RunningImport<'_> {
                 found.database =
                     open_database(&found.path, own.as_deref(), is_of_ours, &cancel)?.map(|old| (old, None));
             }
-            Ok((open(&found, &cancel)?, found.database.filter(|(_, purged)| purged.is_none())))
+            Ok((open(&found, &cancel)?, found.database.filter(|(_, rebuilding)| rebuilding.is_none())))
         });
         let (mut sessions, old) = opened.await?;
         let since =
@@ -352,6 +354,7 @@ impl RunningImport<'_> {
         }
         let long = |(number, bytes)| LongLine { file: name_of(file), number, bytes };
         report.too_long.extend(found.too_long.into_iter().map(long));
+        report.filled += found.filled;
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += found.unknown;
         let Some(conversation) = conversation else {

@@ -23,7 +23,7 @@ mod stringify;
 pub mod viewer;
 
 pub use import::differing;
-pub use old_sessions::{SharedOldStore, take_over};
+pub use old_sessions::{Rebuilding, SharedOldStore, take_over};
 pub use persistor::{Persistor, PiSession};
 pub use restore::{SummaryOrigin, restore_named};
 pub use storing::{Handover, PreparedHandover};

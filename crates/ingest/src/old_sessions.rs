@@ -1,8 +1,9 @@
 //! Reads sessions from an old database, like from a folder of session files.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use tokio_util::sync::CancellationToken;
@@ -45,10 +46,19 @@ pub(super) fn is_database(path: &Path) -> bool {
 pub(super) struct OldSessions {
     store: SharedOldStore,
     sessions: std::vec::IntoIter<StoredSession>,
-    /// What any of the databases has purged, for a rebuild: it takes what is lost from the sessions' files, and that from
-    /// none.
-    rebuilding: Option<Arc<PurgedEntries>>,
+    rebuilding: Option<Rebuilding>,
     cancel: CancellationToken,
+}
+
+/// A rebuild, which takes what is lost from the sessions' files.
+#[derive(Clone)]
+pub struct Rebuilding {
+    /// What any of the databases has purged: it comes from none.
+    pub purged: Arc<PurgedEntries>,
+    /// The files of the project's sessions: one of them may name a session whose row is lost.
+    pub files: Arc<Vec<PathBuf>>,
+    /// Whether this is the last step, which takes the messages that are in no session then.
+    pub is_last: bool,
 }
 
 /// A database that is read in parts.
@@ -58,7 +68,7 @@ pub type SharedOldStore = Arc<Mutex<OldStore>>;
 /// can hold a lot.
 pub(super) struct OldSessionEntries {
     store: SharedOldStore,
-    rebuilding: Option<Arc<PurgedEntries>>,
+    rebuilding: Option<Rebuilding>,
     session: String,
     entries: OldEntries,
     /// Has each entry in its place, without its content.
@@ -68,17 +78,23 @@ pub(super) struct OldSessionEntries {
     /// Messages that no entry shows, and that are stored already; `None` for a real session.
     left_out: Option<HashSet<String>>,
     lost: usize,
+    /// Messages that came from the session's file.
+    filled: usize,
     cancel: CancellationToken,
 }
 
 impl OldSessions {
     pub fn of(
         store: SharedOldStore,
-        rebuilding: Option<Arc<PurgedEntries>>,
+        rebuilding: Option<Rebuilding>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        let sessions = lock(&store).sessions()?.into_iter();
-        Ok(Self { store, sessions, rebuilding, cancel: cancel.clone() })
+        let mut sessions = lock(&store).sessions()?;
+        if let Some(Rebuilding { files, is_last, .. }) = &rebuilding {
+            sessions.retain(|session| (session.session_id == RECOVERED) == *is_last);
+            name_sessions(&lock(&store), &mut sessions, files, cancel)?;
+        }
+        Ok(Self { store, sessions: sessions.into_iter(), rebuilding, cancel: cancel.clone() })
     }
 
     /// Returns the next session with its file.
@@ -110,6 +126,7 @@ impl OldSessions {
             store: Arc::clone(&self.store),
             // What the file has is not lost.
             lost: if in_file.is_empty() { entries.lost } else { 0 },
+            filled: 0,
             entries,
             order,
             from_file: in_file.into_iter().map(|entry| (entry.id.clone(), entry)).collect(),
@@ -168,12 +185,13 @@ impl Slices for OldSessionEntries {
             }
             let other = self.from_file.remove(&id);
             match lock(&self.store).entry(&mut self.entries, &id, parent, other) {
-                Some(mut entry) => {
+                Some((mut entry, is_from_file)) => {
                     let key = old_key(self.session.clone(), &id, entry.timestamp);
-                    if let Content::Message(_) = entry.content
-                        && let Some(nonce) = self.rebuilding.as_ref().and_then(|purged| purged.get(&key))
-                    {
-                        entry.content = Content::Purged(*nonce);
+                    if let Content::Message(_) = entry.content {
+                        match self.rebuilding.as_ref().and_then(|rebuilding| rebuilding.purged.get(&key)) {
+                            Some(nonce) => entry.content = Content::Purged(*nonce),
+                            None => self.filled += usize::from(is_from_file),
+                        }
                     }
                     size += size_of(&entry);
                     slice.entries.push(entry);
@@ -185,8 +203,47 @@ impl Slices for OldSessionEntries {
     }
 
     fn findings(&self) -> Findings {
-        Findings { broken: self.lost, ..Findings::default() }
+        Findings { broken: self.lost, filled: self.filled, ..Findings::default() }
     }
+}
+
+/// Finds the ids and files of sessions whose rows are lost, by the entries that a file has in common with one.
+fn name_sessions(
+    store: &OldStore,
+    sessions: &mut [StoredSession],
+    files: &[PathBuf],
+    cancel: &CancellationToken,
+) -> Result<()> {
+    let mut known: HashSet<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
+    for session in sessions.iter_mut().filter(|session| session.session_id.starts_with(RECOVERED)) {
+        let places = store.entries(session)?.places;
+        let ids: HashSet<&str> = places.iter().map(|(id, _)| id.as_str()).collect();
+        let mut best = None;
+        for path in files {
+            let Ok(file) = SessionFile::open(path) else { continue };
+            let header = file.header.clone();
+            if known.contains(&header.id) {
+                continue;
+            }
+            let (mut file, mut common, mut others) = (file.until(cancel), 0, 0);
+            while let Ok(Some(slice)) = file.slice() {
+                go_on(cancel)?;
+                let found = slice.entries.iter().filter(|entry| ids.contains(entry.id.as_str())).count();
+                (common, others) = (common + found, others + slice.entries.len() - found);
+            }
+            // A fork has entries of its origin too.
+            if common > 0 {
+                best = best.max(Some((common, Reverse(others), header.id, header.parent, path)));
+            }
+        }
+        if let Some((.., id, parent, path)) = best {
+            known.insert(id.clone());
+            session.session_id = id;
+            session.parent = parent;
+            session.file = Some(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Copies the summaries of a database. Returns how many of them are new. If anyone may have made it, only those are
@@ -215,7 +272,7 @@ mod tests {
     const MANY: usize = 30_000;
 
     /// A session with a chain of `n` unreadable entries, and `n` readable ones below the last.
-    async fn unreadable_chain(n: usize) -> (tempfile::TempDir, std::path::PathBuf) {
+    async fn unreadable_chain(n: usize) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::of_project(Some(dir.path()), "/p").unwrap();
         store.write(|batch| batch.messages().conversation_row("one", None, None, 0).map(drop)).await.unwrap();

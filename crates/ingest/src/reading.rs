@@ -73,8 +73,8 @@ pub(super) fn open(found: &Found, cancel: &CancellationToken) -> Result<Sessions
             Reading { is_side_chain, is_in_database, broken, ..reading }
         })));
     }
-    if let Some((old, purged)) = &found.database {
-        let mut sessions = OldSessions::of(Arc::clone(old), purged.clone(), cancel)?;
+    if let Some((old, rebuilding)) = &found.database {
+        let mut sessions = OldSessions::of(Arc::clone(old), rebuilding.clone(), cancel)?;
         return Ok(Box::new(std::iter::from_fn(move || {
             let (header, file, slices) = sessions.next().transpose()?.ok()?;
             Some(Reading { is_in_database, ..Reading::new(header, file, Box::new(slices)) })

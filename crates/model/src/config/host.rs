@@ -35,12 +35,12 @@ pub fn session_folders(
     let own = set
         .or_else(|| in_file(Origin::Project, sources.project_trusted))
         .or_else(|| in_file(Origin::Global, true))
-        .unwrap_or_else(|| all.join(called(&sources.cwd)));
+        .unwrap_or_else(|| all.join(session_folder(&sources.cwd)));
     (own, all)
 }
 
 /// Pi's name for the folder of the sessions of `cwd`.
-fn called(cwd: &Path) -> String {
+pub fn session_folder(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let cwd = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
     format!("--{}--", cwd.replace(['/', '\\', ':'], "-"))

@@ -18,7 +18,7 @@ mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use guidance::Guidance;
-pub use host::{is_trusted, session_folders};
+pub use host::{is_trusted, session_folder, session_folders};
 pub use saving::{Changed, Setting, change, setting, settings};
 pub use sources::{Loaded, Origin, SettingSources, load};
 pub use value::{at_home, listed};

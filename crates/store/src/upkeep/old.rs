@@ -257,7 +257,7 @@ impl OldStore {
         }
     }
 
-    /// An entry with its content, below `parent`; `None` if it can't be read. Its children then move up to the nearest
+    /// An entry with its content, below `parent`, and whether that is `other`'s; `None` if it can't be read. Its children then move up to the nearest
     /// readable entry above. What hashes disprove gives way to `other`, of the session's file. Parents must be read
     /// before children.
     pub fn entry(
@@ -266,20 +266,20 @@ impl OldStore {
         id: &str,
         parent: Option<String>,
         other: Option<Entry>,
-    ) -> Option<Entry> {
+    ) -> Option<(Entry, bool)> {
         let own = entries.entries.get(id).and_then(|entry| self.content(entry, &entries.shown));
         let has_summaries =
             other.as_ref().is_some_and(|other| matches!(other.content, Content::Compaction(Some(_))));
         let found = match (own, other) {
-            (Some((content, timestamp, true)), _) if !has_summaries => Some((content, timestamp)),
-            (_, Some(other)) => Some((other.content, other.timestamp)),
-            (own, None) => own.map(|(content, timestamp, _)| (content, timestamp)),
+            (Some((content, timestamp, true)), _) if !has_summaries => Some((content, timestamp, false)),
+            (_, Some(other)) => Some((other.content, other.timestamp, true)),
+            (own, None) => own.map(|(content, timestamp, _)| (content, timestamp, false)),
         };
-        let Some((content, timestamp)) = found else {
+        let Some((content, timestamp, is_other)) = found else {
             entries.pass(id, parent);
             return None;
         };
-        Some(Entry { id: id.to_owned(), parent: entries.readable(parent), timestamp, content })
+        Some((Entry { id: id.to_owned(), parent: entries.readable(parent), timestamp, content }, is_other))
     }
 
     /// An entry's content and time, and whether no hash disproves it; `None` if it can't be read.
@@ -359,8 +359,9 @@ impl OldStore {
     /// What was purged. What has a text too waits for the user's confirmation.
     pub fn purged_entries(&self) -> Result<PurgedEntries> {
         let shown: Vec<(String, String, i64, Option<Nonce>)> = self.readable(
-            "SELECT c.session_id, e.entry_id, m.timestamp, CASE m.kind WHEN 4 THEN m.json END
-               FROM messages m JOIN entries e ON e.message_id = m.id JOIN conversations c ON c.id = e.conversation_id
+            "SELECT coalesce(c.session_id, ''), e.entry_id, m.timestamp, CASE m.kind WHEN 4 THEN m.json END
+               FROM messages m JOIN entries e ON e.message_id = m.id
+                    LEFT JOIN conversations c ON c.id = e.conversation_id
               WHERE m.kind <> 3",
         )?;
         let keyed =

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use lcm_model::dag::{BranchEntry, Step};
 use lcm_model::error::Result;
-use lcm_model::text::{count, dollars, grouped};
+use lcm_model::text::{dollars, grouped};
 use lcm_model::{Usage, read_json};
 use lcm_recall::Scope;
 use lcm_store::View;
@@ -100,7 +100,8 @@ impl Cache {
             some => format!("{some} of the others"),
         };
         let which = match (misses, after_compaction) {
-            (0, _) => format!("all of {}", count(requests, "request")),
+            (0, _) if requests == 1 => "the only request".to_owned(),
+            (0, _) => format!("all of {} requests", grouped(requests)),
             (_, 0) => format!("{valid} of {requests} requests"),
             _ => format!("{valid} of {requests} requests, {others} came after a compaction"),
         };

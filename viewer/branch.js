@@ -61,6 +61,8 @@ export class Branch {
     for (const summary of [...session.summaries.values()].sort((a, b) => a.depth - b.depth)) this.#place(summary);
     /** The summaries that cover the branch now. */
     this.frontier = this.nodes(session.branches.find((end) => end.leaf === leaf)?.frontier ?? []);
+    /** The messages that were not purged, which are numbered from 1. */
+    this.kept = this.said.filter((item) => !isPurged(item));
   }
 
   /** @param {Line} line */
@@ -170,6 +172,9 @@ export class Branch {
   }
 }
 
+/** @param {Item} item */
+export const isPurged = ({ line }) => line.message?.kind === "purged";
+
 /** @param {Line} line @param {number} place @returns {Item} */
 export function itemOf(line, place) {
   const { entry, message } = line;
@@ -205,7 +210,7 @@ export const seenOf = (items, edits) => items.filter(({ line }) => isSeen(line, 
 /** Why the model does not see an entry, or sees a replacement; undefined if it sees the entry. @param {Item} item @param {Map<string, any>} edits */
 export function hiddenBecause(item, edits) {
   if (item.line.message?.kind === "private") return "kept from the model (!!)";
-  if (item.line.message?.kind === "purged") return "removed for good";
+  if (isPurged(item)) return "removed for good";
   if (!edits.has(item.line.entry.id)) return undefined;
   return edits.get(item.line.entry.id) === null ? "hidden from the model by an edit" : "shown to the model in another form";
 }

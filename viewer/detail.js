@@ -2,7 +2,7 @@
  * The selection in full: a message with all its parts, a summary with its sources, or a block as the model saw it. Each links up to the
  * summaries that cover it, and down to what it covers.
  */
-import { hiddenBecause, isComplete, seenOf } from "./branch.js";
+import { hiddenBecause, isComplete, isPurged, seenOf } from "./branch.js";
 import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
@@ -57,7 +57,7 @@ export function messageDetail(page, item) {
     { className: `detail c-${item.speaker}` },
     h("header", null, h("h2", null, titleOfItem(item)), facts([
       message && idOf(message.id),
-      item.isSaid && `${number(item.place + 1)} of ${number(page.branch.said.length)}`,
+      item.isSaid && !isPurged(item) && `${number(page.branch.kept.indexOf(item) + 1)} of ${number(page.branch.kept.length)}`,
       `${day(item.time)} ${time(item.time)}`,
       item.tokens > 0 && `≈ ${count(item.tokens, "token")}`,
       entry.message?.model && `${entry.message.provider}/${entry.message.model}`,
@@ -129,9 +129,9 @@ export function summaryDetail(page, node) {
 
 /** The view without a selection. @param {Page} page @param {string} title @param {import("./data.js").About} about */
 export function overviewDetail(page, title, about) {
-  const { said, seen, frontier, compactions, session } = page.branch;
-  const removed = said.filter(({ line }) => line.message?.kind === "purged").length;
-  const hidden = said.length - seen.length - removed;
+  const { said, kept, seen, frontier, compactions, session } = page.branch;
+  const removed = said.length - kept.length;
+  const hidden = kept.length - seen.length;
   const more = (hidden > 0 ? `, ${number(hidden)} hidden from the model` : "") + (removed > 0 ? `, ${number(removed)} removed for good` : "");
   const all = page.branch.below(frontier).length;
   const covered = new Set(frontier.flatMap(({ items }) => items));

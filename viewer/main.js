@@ -3,7 +3,7 @@
  * and the filter.
  */
 import "./locale.js";
-import { Branch, isSeen } from "./branch.js";
+import { Branch, isPurged, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
@@ -332,7 +332,8 @@ class Viewer {
   #rows() {
     const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : byDay(this.branch.items);
     const found = this.found && new Set(this.found);
-    const said = all.flatMap(({ item }) => (item?.isSaid ? [item] : []));
+    // A purged message counts only where it is looked for.
+    const said = all.flatMap(({ item }) => (item?.isSaid && (!isPurged(item) || found?.has(item)) ? [item] : []));
     this.hits.textContent = found ? `${number(said.filter((item) => found.has(item)).length)} of ${number(said.length)}` : "";
     const rows = this.query?.error ? [{ words: this.query.error }] : found ? rowsFound(all, found, this.view === "history" ? this.#foundSummaries() : [], this.elsewhere) : all;
     this.places = new Map(rows.flatMap(({ item, node, session }, place) => (session === undefined ? [[item?.id ?? node?.summary.handle ?? "", place]] : [])));

@@ -188,6 +188,11 @@ test("a purged message is in its place, and what a compaction kept is not known 
   await page.keyboard.press("Enter");
   await page.click(".list .c-purged");
   await page.waitForSelector(".detail ::-p-text(This message was removed for good)");
+  await page.click("input", { count: 3 });
+  await page.type("input", "role:assistant");
+  await page.waitForSelector(".search ::-p-text(4 of 7)");
+  await page.click(".list .row:last-of-type");
+  await page.waitForSelector(".detail header ::-p-text(7 of 7)");
   await close();
 });
 

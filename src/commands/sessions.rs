@@ -99,7 +99,13 @@ fn render(sessions: &[SessionLine], columns: Option<usize>, manner: Style) -> St
     for (id, SessionLine { span, messages, about, machine, parent, current, .. }) in ids.iter().zip(sessions)
     {
         let on = machine.as_ref().map(|label| format!("on {}: ", one_line(label, ID))).unwrap_or_default();
-        let line = cut(format!("{id:width$}  {}, {span}", count(*messages, "message")));
+        let size = format!("{}, {span}", count(*messages, "message"));
+        let is_wide = columns.is_some_and(|columns| width + 2 + size.chars().count() > columns);
+        let line = if is_wide {
+            cut(id.clone()) + "\n" + &cut(format!("    {size}"))
+        } else {
+            format!("{id:width$}  {size}")
+        };
         let line = line.replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
         let open = if *current && !manner.is_shell { "(this one) " } else { "" };
         // It begins as its origin does.

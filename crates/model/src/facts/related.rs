@@ -14,10 +14,20 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
         "has need needs later afterwards und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
         "la les de des du un une ne pas jamais toujours el los las nunca siempre por favor ",
+        "rule rules regel regeln ",
     )
     .split_whitespace()
     .collect()
 });
+/// Such words in scripts without spaces.
+static ANY: Pattern = pattern!(
+    r"以后|以後|今后|今後|从现在(?:起|开始)?|從現在(?:起|開始)?|所有的?|全部的?|一切|任何|每[个個次]|[请請都]|规则|規則|これから|すべての?|全ての?|ルール",
+);
+/// Where a sentence has said what its rule is about.
+static MUST: Pattern = pattern!(
+    r"(?i)\b(?:must|shall|should|ha(?:s|ve) to|needs? to|muss|müssen|soll|sollen|doit|doivent|debe|deben|deve|devono|devem)\b",
+    r"|必须|必須|应该|應該|一律|都要|都用|都得|なければ|べき",
+);
 /// Words in a sentence that forbids.
 static FORBIDS: Pattern = pattern!(
     r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
@@ -57,6 +67,8 @@ const SURELY: usize = 75;
 /// A sentence's topic, computed once.
 pub struct Meaning {
     words: HashSet<String>,
+    /// Those for what a rule is about, as far as it names that first.
+    topic: HashSet<String>,
     forbids: bool,
     changes: bool,
 }
@@ -64,7 +76,15 @@ pub struct Meaning {
 impl Meaning {
     /// Returns the topic of `sentence`.
     pub fn of(sentence: &str) -> Self {
-        Self { words: words(sentence), forbids: FORBIDS.is_in(sentence), changes: CHANGES.is_in(sentence) }
+        let topic =
+            MUST.found(sentence).next().map(|must| words(&ANY.replaced(&sentence[..must.start()], " ")));
+        let topic = topic.unwrap_or_default();
+        Self {
+            words: words(sentence),
+            topic,
+            forbids: FORBIDS.is_in(sentence),
+            changes: CHANGES.is_in(sentence),
+        }
     }
 
     /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
@@ -77,7 +97,8 @@ impl Meaning {
         }
         let is_changed = self.words != older.words && self.changes && !older.forbids;
         // Two sentences of the same pattern may be about different things.
-        is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
+        let is_of_topic = 2 * older.topic.intersection(&self.words).count() >= older.topic.len();
+        is_changed && is_of_topic && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
     /// Returns a task's topic, without when it is to be done.
@@ -121,7 +142,7 @@ pub(super) fn done(text: &str) -> Vec<&str> {
 
 /// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.
 fn words(sentence: &str) -> HashSet<String> {
-    let lower = sentence.to_lowercase();
+    let lower = ANY.replaced(sentence, " ").to_lowercase();
     let mut words = HashSet::new();
     for word in lower.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()) {
         if word.chars().any(|c| c >= '\u{2e80}') {
@@ -161,6 +182,8 @@ mod tests {
             ("Ab jetzt bitte auf Englisch antworten.", "Antworte auf Deutsch."),
             ("Doch, du darfst main.rs ändern.", "main.rs nicht ändern"),
             ("现在可以修改数据库了", "不要修改数据库"),
+            ("以后注释都必须用英文写。", "规则：注释都必须用中文写。"),
+            ("From now on all comments must be written in English.", "Comments must be written in Chinese."),
         ] {
             assert!(replaces(newer, older), "{newer} / {older}");
         }
@@ -172,6 +195,11 @@ mod tests {
             ("Use four spaces.", "Answer in German."),
             ("Tests go in __test__.", "Run the linter before each commit."),
             ("必须用中文", "不要修改数据库"),
+            ("规则：以后所有的异常信息都必须用中文写。", "规则：注释都必须用中文写。"),
+            (
+                "From now on all exceptions must be written in Chinese.",
+                "All comments must be written in Chinese.",
+            ),
             (
                 "From now on every change to the chat widget goes past Mira first, she owns it.",
                 "From now on every change to the search index goes past Alex first, he owns it.",

@@ -184,6 +184,18 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_about_error_messages_is_no_report_of_one() {
+        for said in
+            ["所有错误信息必须用中文写。", "规则：以后所有的错误信息都必须用中文写。", "日志信息一律用英文。"]
+        {
+            assert_eq!(rules(said), [said]);
+        }
+        for said in ["错误信息是：必须先登录", "日志显示必须先登录"] {
+            assert_eq!(rules(said), [""; 0]);
+        }
+    }
+
+    #[test]
     fn decisions_are_found_in_what_agents_say() {
         for said in [
             "We keep the lexer because it is fast.",

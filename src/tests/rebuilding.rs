@@ -5,8 +5,13 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::doctor_fuzz::Dice;
 use super::patient::{Patient, messages_of, rebuild, texts_of};
 use lcm_store::{Purge, Store};
+use lcm_testing::share;
+
+/// Databases to damage in `npm run test:all`.
+const SEEDS: u32 = 400;
 
 /// What a rebuild must keep or bring back, by lineage and hash.
 const CONTENT: &str = "SELECT group_concat(x) FROM (
@@ -40,6 +45,10 @@ async fn with_the_sessions_file_everything_is_as_before() {
         "UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'",
         "UPDATE entries SET message_id = NULL WHERE entry_id = 'e9'",
         "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'",
+        "UPDATE entries SET message_id = message_id + 10, head_id = 16829 WHERE entry_id = 'e20'",
+        "UPDATE entries SET parent_id = NULL WHERE entry_id = 'e20'; DELETE FROM entries WHERE entry_id = 'e19'",
+        "UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e9') WHERE entry_id = 'e20'",
+        "UPDATE entries SET message_id = message_id + 10 WHERE entry_id = 'e20'; DELETE FROM entries WHERE entry_id = 'e19'",
         "DELETE FROM summaries WHERE id = 1",
         "DELETE FROM summaries; DELETE FROM summary_sources",
         "UPDATE summaries SET packed = NULL, text = text || '!' WHERE id = 1",
@@ -74,6 +83,8 @@ async fn without_the_sessions_file_what_is_readable_stays() {
         ("DELETE FROM entries", 0),
         ("DELETE FROM conversations", 0),
         ("UPDATE entries SET kind = 1099511627776 WHERE entry_id = 'e20'", 1),
+        ("UPDATE entries SET message_id = message_id + 10 WHERE entry_id = 'e20'", 1),
+        ("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'", 0),
         ("UPDATE entries SET entry_id = 'e30' WHERE entry_id = 'e31'", 0),
         (
             "UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'",
@@ -281,6 +292,36 @@ async fn one_damaged_page_of_each_kind_costs_only_its_own_rows() {
         };
         let (said, found, report) = rebuilt_from(cut, with_file).await;
         assert!(if with_file { found == said } else { found * 3 > said }, "{found} of {said}: {report}");
+    }
+}
+
+/// Which message an entry shows, and what it is below, no hash covers.
+const TREE: &str = "SELECT group_concat(x, x'0a') FROM (
+    SELECT c.session_id || ' ' || e.entry_id || ' ' || e.kind || ' ' || coalesce(a.entry_id, '-') || ' '
+        || coalesce(hex(m.lineage), '-') AS x
+      FROM entries e JOIN conversations c ON c.id = e.conversation_id LEFT JOIN entries a ON a.id = e.parent_id
+      LEFT JOIN messages m ON m.id = e.message_id ORDER BY 1)";
+
+#[tokio::test]
+async fn random_bytes_anywhere_are_healed_from_the_sessions_file() {
+    let right: String = Patient::new().await.ask(TREE);
+    for seed in 0..u64::from(share(SEEDS)) {
+        let mut dice = Dice(seed + 1);
+        let patient = Patient::new().await;
+        patient.store.close().await;
+        let mut bytes = fs::read(patient.database()).unwrap();
+        // Its first bytes say that the file is ours.
+        let at = 100 + dice.below(bytes.len() - 100);
+        let length = [100, 500, 4096, 9000][dice.below(4)].min(bytes.len() - at);
+        bytes[at..at + length].fill_with(|| u8::try_from(dice.below(256)).unwrap());
+        fs::write(patient.database(), bytes).unwrap();
+        let (patient, report) = patient.reopened().await.rebuilt().await;
+        let case = format!("seed {seed}: {length} bytes at {at}\n{report}");
+        let lines =
+            |tree: &str| tree.lines().map(ToOwned::to_owned).collect::<std::collections::BTreeSet<_>>();
+        let (found, wanted) = (lines(&patient.ask::<String>(TREE)), lines(&right));
+        let wrong: Vec<_> = found.symmetric_difference(&wanted).take(6).collect();
+        assert!(wrong.is_empty(), "{case}\n{wrong:#?}");
     }
 }
 

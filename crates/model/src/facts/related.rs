@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::sentences::sentences;
+use super::words::LANGUAGES;
 use crate::{Pattern, pattern};
 
 /// Words that say nothing about a sentence's topic; most are part of rules of any kind.
@@ -14,31 +15,25 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
         "has need needs later afterwards und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
         "la les de des du un une ne pas jamais toujours el los las nunca siempre por favor ",
-        "rule rules regel regeln ",
     )
     .split_whitespace()
     .collect()
 });
-/// Such words in scripts without spaces.
-static ANY: Pattern = pattern!(
-    r"以后|以後|今后|今後|从现在(?:起|开始)?|從現在(?:起|開始)?|所有的?|全部的?|一切|任何|每[个個次]|[请請都]|规则|規則|これから|すべての?|全ての?|ルール",
-);
-/// Where a sentence has said what its rule is about.
-static MUST: Pattern = pattern!(
-    r"(?i)\b(?:must|shall|should|ha(?:s|ve) to|needs? to|muss|müssen|soll|sollen|doit|doivent|debe|deben|deve|devono|devem)\b",
-    r"|必须|必須|应该|應該|一律|都要|都用|都得|なければ|べき",
-);
 /// Words in a sentence that forbids.
 static FORBIDS: Pattern = pattern!(
     r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
     r"|不|别|勿|禁止|ない|禁止|ません",
 );
-/// Words in a sentence that takes something back, or applies from now on.
-static CHANGES: Pattern = pattern!(
-    r"(?i)\b(?:from now on|instead|no longer|any ?more|actually|now|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
-    r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|ab jetzt|ab sofort|nicht mehr|stattdessen|vergiss|darfst|doch",
-    r"|désormais|à partir de maintenant|plutôt|oublie|a partir de ahora|en lugar|olvida|puedes)\b",
-    r"|以后|从现在|改用|改为|可以|不再|今後|これから|代わりに|もう",
+/// Words in a sentence that takes something back.
+static REVOKES: Pattern = pattern!(
+    r"(?i)\b(?:instead|no longer|any ?more|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
+    r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|nicht mehr|stattdessen|vergiss|darfst|plutôt|oublie|en lugar|olvida|puedes)\b",
+    r"|改用|改为|可以|不再|代わりに",
+);
+/// Words in a sentence that applies from now on: to what an older one is about, or to something else.
+static BEGINS: Pattern = pattern!(
+    r"(?i)\b(?:from now on|actually|now|ab jetzt|ab sofort|doch|désormais|à partir de maintenant|a partir de ahora)\b",
+    r"|以后|从现在|今後|これから|もう",
 );
 /// Words that say that something is done.
 static DONE: Pattern = pattern!(
@@ -67,23 +62,23 @@ const SURELY: usize = 75;
 /// A sentence's topic, computed once.
 pub struct Meaning {
     words: HashSet<String>,
-    /// Those for what a rule is about, as far as it names that first.
-    topic: HashSet<String>,
     forbids: bool,
-    changes: bool,
+    revokes: bool,
+    begins: bool,
+    languages: HashSet<String>,
 }
 
 impl Meaning {
     /// Returns the topic of `sentence`.
     pub fn of(sentence: &str) -> Self {
-        let topic =
-            MUST.found(sentence).next().map(|must| words(&ANY.replaced(&sentence[..must.start()], " ")));
-        let topic = topic.unwrap_or_default();
+        let lower = sentence.to_lowercase();
+        let languages = LANGUAGES.found(&lower).map(|language| language.as_str().to_owned());
         Self {
             words: words(sentence),
-            topic,
             forbids: FORBIDS.is_in(sentence),
-            changes: CHANGES.is_in(sentence),
+            revokes: REVOKES.is_in(sentence),
+            begins: BEGINS.is_in(sentence),
+            languages: languages.collect(),
         }
     }
 
@@ -95,10 +90,14 @@ impl Meaning {
         if is_turned {
             return shared > 0 && 3 * shared >= 2 * all;
         }
-        let is_changed = self.words != older.words && self.changes && !older.forbids;
+        // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
+        let is_other_language = !self.languages.is_empty()
+            && !older.languages.is_empty()
+            && self.languages.is_disjoint(&older.languages);
+        let changes = self.revokes || self.begins && is_other_language;
+        let is_changed = self.words != older.words && changes && !older.forbids;
         // Two sentences of the same pattern may be about different things.
-        let is_of_topic = 2 * older.topic.intersection(&self.words).count() >= older.topic.len();
-        is_changed && is_of_topic && shared > 0 && 2 * shared >= all && all - shared <= 2
+        is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
     /// Returns a task's topic, without when it is to be done.
@@ -142,7 +141,7 @@ pub(super) fn done(text: &str) -> Vec<&str> {
 
 /// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.
 fn words(sentence: &str) -> HashSet<String> {
-    let lower = ANY.replaced(sentence, " ").to_lowercase();
+    let lower = sentence.to_lowercase();
     let mut words = HashSet::new();
     for word in lower.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()) {
         if word.chars().any(|c| c >= '\u{2e80}') {
@@ -182,8 +181,9 @@ mod tests {
             ("Ab jetzt bitte auf Englisch antworten.", "Antworte auf Deutsch."),
             ("Doch, du darfst main.rs ändern.", "main.rs nicht ändern"),
             ("现在可以修改数据库了", "不要修改数据库"),
-            ("以后注释都必须用英文写。", "规则：注释都必须用中文写。"),
+            ("以后注释都必须用英文写。", "注释都必须用中文写。"),
             ("From now on all comments must be written in English.", "Comments must be written in Chinese."),
+            ("From now on, run pnpm test instead before each commit.", "Run npm test before each commit."),
         ] {
             assert!(replaces(newer, older), "{newer} / {older}");
         }
@@ -199,6 +199,12 @@ mod tests {
             (
                 "From now on all exceptions must be written in Chinese.",
                 "All comments must be written in Chinese.",
+            ),
+            ("From now on log lines must be in English.", "All comments must be in Chinese."),
+            ("From now on, run npm run lint before every commit.", "Run npm test before every commit."),
+            (
+                "From now on, fixtures must be placed in the test folder.",
+                "Tests must be placed in the test folder.",
             ),
             (
                 "From now on every change to the chat widget goes past Mira first, she owns it.",

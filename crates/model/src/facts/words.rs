@@ -124,6 +124,8 @@ pub(super) static HEADINGS: Pattern = anywhere!("headings");
 pub(super) static TASK_HEADINGS: Pattern = anywhere!("task-headings");
 /// A line that ends with a colon and contains one of these announces pasted text.
 pub(super) static CUE: Pattern = anywhere!("announcing");
+/// Names of languages.
+pub(super) static LANGUAGES: Pattern = anywhere!("LANG");
 /// From here on, a sentence reports the words of someone or something else.
 pub(super) static REPORTED: Pattern = anywhere!("reported");
 /// Phrases that say nothing is left to do.

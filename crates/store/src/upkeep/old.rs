@@ -132,11 +132,15 @@ struct OldEntry {
     parent: Option<i64>,
     kind: i64,
     message: Option<i64>,
+    /// The last message at or above it.
+    head: Option<i64>,
     target: Option<String>,
     files: Option<String>,
 }
 
-from_row!(OldEntry { row = "id", id = "entry_id", parent = "parent_id", kind, message = "message_id", target, files });
+from_row!(OldEntry {
+    row = "id", id = "entry_id", parent = "parent_id", kind, message = "message_id", head = "head_id", target, files
+});
 
 struct OldMessage {
     lineage: Hash,
@@ -201,8 +205,8 @@ impl OldStore {
     pub fn entries(&self, session: &StoredSession) -> Result<OldEntries> {
         let mut entries: Vec<OldEntry> = if session.id == ConversationId::NONE {
             self.readable(
-                "SELECT id, lower(hex(lineage)) AS entry_id, parent_id, 1 AS kind, id AS message_id, NULL AS target,
-                        NULL AS files
+                "SELECT id, lower(hex(lineage)) AS entry_id, parent_id, 1 AS kind, id AS message_id,
+                        id AS head_id, NULL AS target, NULL AS files
                    FROM messages m
                   WHERE kind IN (0, 1, 2)
                     AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.message_id = m.id AND e.kind = 1)
@@ -226,14 +230,30 @@ impl OldStore {
         let by_message: HashMap<i64, &str> =
             shown.iter().map(|(id, message)| (*message, id.as_str())).collect();
         let (mut torn, mut lost, mut places) = (HashSet::new(), HashSet::new(), Vec::new());
+        // The last messages at or above an entry, by its row and by its parent's.
+        let mut heads: HashMap<i64, [Option<i64>; 2]> = HashMap::new();
         for entry in &entries {
+            let above = entry.parent.map_or(Some([None; 2]), |row| heads.get(&row).copied());
+            let is_shown = entry.kind == 1 && entry.message.is_some();
+            let own = if is_shown { entry.message } else { above.and_then(|[head, _]| head) };
+            heads.insert(entry.row, [own, entry.head]);
+            // Its message is not below its parent's, or something else in its row is damaged.
+            let is_elsewhere =
+                |message: &i64| above.is_some_and(|above| !above.contains(&self.above(*message)));
+            let elsewhere = entry.message.filter(|message| is_shown && is_elsewhere(message));
+            let is_wrong = entry.kind == 1 && entry.message.is_none()
+                || entry.parent.is_some_and(|row| row >= entry.row)
+                || elsewhere.and_then(|id| self.message(id)).is_some_and(|message| self.is_right(&message));
             let parent = match entry.parent {
-                Some(row) if !names.contains_key(&row) => {
+                row if is_wrong || row.is_some_and(|row| !names.contains_key(&row)) => {
                     torn.insert(entry.id.clone());
-                    lost.insert(row);
+                    lost.extend(row.filter(|row| !names.contains_key(row)));
                     // Its message still names the one above.
                     let above = entry.message.and_then(|message| self.above(message));
-                    above.and_then(|above| by_message.get(&above)).copied()
+                    let parent = above.and_then(|above| by_message.get(&above));
+                    parent
+                        .or_else(|| row.filter(|row| *row < entry.row).and_then(|row| names.get(&row)))
+                        .copied()
                 }
                 row => row.and_then(|row| names.get(&row)).copied(),
             };
@@ -435,8 +455,15 @@ fn copy(pages: &mut DatabasePages, into: &Connection, cancel: &CancellationToken
         })?;
     }
     drop(inserts);
+    // No hash covers an entry: of two that contradict each other, the damaged one would show another's message.
     into.execute_batch(
-        "CREATE INDEX entries_by_conversation ON entries (conversation_id);
+        "UPDATE entries SET message_id = NULL
+          WHERE kind = 1 AND head_id IS NOT message_id
+            AND NOT EXISTS (SELECT 1 FROM messages m LEFT JOIN entries p ON p.id = entries.parent_id
+                             WHERE m.id = entries.message_id
+                               AND iif(entries.parent_id IS NULL, m.parent_id IS NULL,
+                                       m.parent_id IN (p.head_id, p.message_id)));
+         CREATE INDEX entries_by_conversation ON entries (conversation_id);
          CREATE INDEX entries_by_message ON entries (message_id); COMMIT",
     )?;
     Ok(copied)

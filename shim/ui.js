@@ -14,6 +14,10 @@ const FULL_PIPE_MS = 5;
 /** In the TUI, Pi redraws its transcript after a compaction or a reload, which erases earlier messages. */
 const REDRAWN_MS = 200;
 
+/** The TUI shows such a message in place of the last one. Those of one moment, in ms, are shown together. */
+const MOMENT_MS = 2_000;
+let moment = { ends: 0, texts: /** @type {string[]} */ ([]) };
+
 /** Whether a user is there to read and answer. @param {ExtensionContext} ctx */
 export function isAttended(ctx) {
   try {
@@ -26,7 +30,14 @@ export function isAttended(ctx) {
 
 /** Shows something, unless the session is gone. @param {ExtensionContext} ctx @param {string} text @param {"info" | "warning" | "error"} type */
 export function notify(ctx, text, type) {
-  quietly(() => uiOf(ctx).notify(text, type));
+  quietly(() => uiOf(ctx).notify(ctx.mode === "tui" && type === "info" ? together(text) : text, type));
+}
+
+/** @param {string} text */
+function together(text) {
+  const texts = Date.now() < moment.ends ? moment.texts : [];
+  moment = { ends: Date.now() + MOMENT_MS, texts: texts.includes(text) ? texts : [...texts, text] };
+  return moment.texts.join("\n\n");
 }
 
 /** The same, but shown after Pi has redrawn its transcript. @type {typeof notify} */

@@ -313,3 +313,15 @@ test("an invalid setting is reported below a resumed session", { skip: noTermina
   const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: 80, rows: 24 });
   await terminal.waitFor((screen) => /where is the walrus\?[^]*a setting is invalid: maxDepth/.test(screen), "the warning, below the history");
 });
+
+test("what a refused compaction leads to is shown, beside who writes the summaries", { skip: noTerminal }, async (t) => {
+  const [cost, cheap] = [4, 0.1].map((input) => ({ input, output: 5 * input, cacheRead: input / 10, cacheWrite: input }));
+  const settings = { compaction: { reserveTokens: 10_000, keepRecentTokens: 20_000 }, lcm: { compactionModels: [] } };
+  const project = await aProject(t, { contextWindow: 200_000, cost, models: [{ id: "demo-small", cost: cheap }], settings });
+  const history = project.history("small");
+  history.talk(20, { words: 150 });
+  const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: 80, rows: 24 });
+  await terminal.waitFor((screen) => screen.includes("LCM: 40 msgs"), "the footer");
+  await terminal.send("/lcm compact");
+  await terminal.waitFor((screen) => /Pi compacts nothing within[^]*demo-small writes the summaries/.test(screen), "both");
+});

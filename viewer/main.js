@@ -60,6 +60,8 @@ class Viewer {
   titles = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   typing;
+  /** The last search. @type {Promise<void> | undefined} */
+  looking;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   lagging;
 
@@ -265,17 +267,20 @@ class Viewer {
   }
 
   /** Opens what is selected; from the filter, goes to the first result. */
-  #enter() {
+  async #enter() {
     const isTyping = document.activeElement === this.input;
-    if (isTyping) this.#results(1);
+    if (isTyping) await this.#results(1);
     const row = this.list.rows[this.list.selected];
     if (row?.session !== undefined) this.#choose(row);
     else if (!isTyping) this.turn("read");
   }
 
   /** Moves, also out of the filter. @param {number} by */
-  #results(by) {
+  async #results(by) {
     if (document.activeElement === this.input) {
+      // Whoever types fast means the results of what is typed.
+      if (this.typing) this.#apply();
+      await this.looking;
       if (this.view === "read") this.turn("history");
       this.list.element.focus();
     }
@@ -413,13 +418,21 @@ class Viewer {
   }
 
   #typed() {
+    this.#stopWaiting();
+    this.typing = setTimeout(() => this.#apply(), TYPING);
+  }
+
+  #apply() {
+    this.#stopWaiting();
+    if (this.input.value && ["read", "cost"].includes(this.view)) this.turn("history");
+    // On a narrow screen it hides the results.
+    if (this.input.value) this.element.classList.remove("has-detail");
+    this.looking = this.#look();
+  }
+
+  #stopWaiting() {
     clearTimeout(this.typing);
-    this.typing = setTimeout(() => {
-      if (this.input.value && ["read", "cost"].includes(this.view)) this.turn("history");
-      // On a narrow screen it hides the results.
-      if (this.input.value) this.element.classList.remove("has-detail");
-      void this.#look();
-    }, TYPING);
+    this.typing = undefined;
   }
 
   /** Applies the filter, to the branch first, then to all the rest of the page. */
@@ -466,7 +479,7 @@ class Viewer {
     this.query = this.found = null;
     this.elsewhere = [];
     this.filter.begin();
-    clearTimeout(this.typing);
+    this.#stopWaiting();
     this.#rows();
     this.#mapped();
   }

@@ -191,10 +191,11 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     // Late in it, and nowhere else.
     const word = longest.split(/\W+/).findLast((/** @type {string} */ word) => word.length > 4 && all.split(word).length === 2) ?? assert.fail("no such word");
     const { page, close } = await open(made.file, { width });
+    // Enter comes before the search begins.
     await page.type("input", word);
-    await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("1 of"));
     await page.keyboard.press("Enter");
     await page.waitForSelector(".detail .copy");
+    assert.match(await text(page, ".count"), /^1 of/);
     const seen = await page.evaluate(() => {
       const [range] = /** @type {any} */ (CSS).highlights.get("found");
       const { top, bottom } = range.getBoundingClientRect();

@@ -242,10 +242,12 @@ test("a large purge of another machine is done here once the user confirms it", 
   const asked = await lcm(bob, "sync", target);
   assert.match(asked.stdout, /\n120 messages purged on another machine are still here: [^\n]*sync \S+ --purge removes more than 100 in all\.\n$/);
   assert.deepEqual(bob.contents(), before);
+  assert.match(await bob.doctor(), /ann@laptop has purged what is still here: \S* ?sync \S+ tells how much/);
   await ann.sync(target);
   assert.match(await ann.doctor(), /bob@desk has not confirmed the last purge yet/);
   const { purged: removed } = await bob.sync(target, "--purge");
   assert.equal(removed, 120);
+  assert.doesNotMatch(await bob.doctor(), /has purged what is still here/);
   await ann.sync(target);
   assert.doesNotMatch(await ann.doctor(), /has not confirmed/);
   assertAbsent("quokka", bob.bytes());

@@ -180,9 +180,15 @@ fn shared(view: &View<'_>) -> Option<Check> {
     Some(Check::of("Machines", |check| {
         check.saw(machines.len(), "machine");
         let purged = view.synced().purged()?;
+        let target = view.synced().target()?.unwrap_or_default();
+        for machine in machines.iter().filter(|machine| machine.purged > purged) {
+            let name = text::one_line(&machine.name(&machines), 60);
+            check
+                .notes
+                .push(format!("{name} has purged what is still here: /lcm sync {target} tells how much"));
+        }
         let behind: Vec<_> = machines.iter().filter(|machine| machine.purged < purged).collect();
         if behind.len() == machines.len() {
-            let target = view.synced().target()?.unwrap_or_default();
             check.notes.push(format!("the last purge was not sent yet: /lcm sync {target} sends it"));
             return Ok(());
         }

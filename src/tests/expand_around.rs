@@ -108,12 +108,29 @@ async fn neighbors_are_on_the_branch_and_never_private() {
     assert_eq!(texts(&answer), ["root", "right one", "right two"]);
     let answer = asking.expand(json!({"summary_id": root, "around": 5})).await;
     assert_eq!(texts(&answer), ["root", "right one", "right two"]);
+    let found = asking.grep(json!({"query": "root", "context": 2})).await;
+    assert!(found.contains("right one") && found.contains("right two") && !found.contains("left"), "{found}");
     // For a message that is not on the branch, the neighbors are those of its own branch.
     let found = asking.grep(json!({"query": "left one"})).await;
     let (_, found) = found.split_once("m-").unwrap();
     let answer = asking.expand(json!({"summary_id": format!("m-{}", &found[..10]), "around": 5})).await;
     assert_eq!(texts(&answer), ["root", "left one", "left two"]);
     assert!(answer.contains(" · asked for · on another branch · "), "{answer}");
+}
+
+/// Seen from another session, its current branch counts, too.
+#[tokio::test]
+async fn another_sessions_branch_is_the_one_that_goes_on() {
+    let session = Session::new().user("a root").user("left walrus").at("e1").user("right walrus");
+    let asking = Asking::about(&Session::new().user("elsewhere")).await;
+    let asking = asking.with_session("two", &session).await;
+    let found = asking.grep(json!({"query": "root", "session": "two", "context": 1})).await;
+    assert!(found.contains("right walrus") && !found.contains("left"), "{found}");
+    let (_, id) = found.split_once("m-").unwrap();
+    let answer = asking.expand(json!({"summary_id": format!("m-{}", &id[..10]), "around": 1})).await;
+    assert!(answer.contains("right walrus") && !answer.contains("left"), "{answer}");
+    let found = asking.grep(json!({"query": "walrus", "session": "two", "branch": "current"})).await;
+    assert!(found.contains("right «walrus»") && !found.contains("left"), "{found}");
 }
 
 #[tokio::test]

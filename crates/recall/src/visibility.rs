@@ -1,11 +1,12 @@
 //! Tells where search results are, seen from the current branch. It checks each result by itself and reads
 //! the branch only if it must.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::Scope;
 use lcm_model::error::Result;
-use lcm_model::ids::{MessageId, SummaryId};
+use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_store::branch::Cover;
 use lcm_store::{Around, RowRanges, View};
 
@@ -23,7 +24,7 @@ pub enum Location {
 /// A branch whose entries are not read unless needed.
 pub struct Visibility<'a> {
     view: &'a View<'a>,
-    scope: &'a Scope,
+    scope: Cow<'a, Scope>,
     row_ranges: RowRanges,
     branch: OnceCell<Cover>,
 }
@@ -34,7 +35,14 @@ impl<'a> Visibility<'a> {
             Some(leaf) => view.messages().row_ranges(scope.conversation, leaf)?,
             None => RowRanges::default(),
         };
-        Ok(Self { view, scope, row_ranges, branch: OnceCell::new() })
+        Ok(Self { view, scope: Cow::Borrowed(scope), row_ranges, branch: OnceCell::new() })
+    }
+
+    /// The current branch of a session, the one that goes on when it is opened.
+    pub fn of_session(view: &'a View<'a>, session: ConversationId) -> Result<Self> {
+        let scope = Scope::at(session, view.messages().last_entry(session)?);
+        let row_ranges = Visibility::new(view, &scope)?.row_ranges;
+        Ok(Self { view, scope: Cow::Owned(scope), row_ranges, branch: OnceCell::new() })
     }
 
     /// The whole branch; costs its length.

@@ -66,17 +66,12 @@ impl Search<'_> {
 
     /// The messages before and after a message, in order.
     fn neighbors(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
-        let mut found = Vec::new();
-        for step in [-1, 1] {
-            let mut at = message;
-            for _ in 0..self.question.context.min(MOST_NEIGHBORS) {
-                let Some(next) = self.neighbor(at, step)? else { break };
-                found.push(next);
-                at = next;
-            }
-        }
-        found.sort_unstable();
-        let named = found.into_iter().map(|id| {
+        let around = match self.question.context.min(MOST_NEIGHBORS) {
+            0 => return Ok(Vec::new()),
+            most => self.sight.around(message, most)?,
+        };
+        let found = around.before.into_iter().chain(around.after);
+        let named = found.map(|id| {
             let stored = self.view.messages().message(id)?;
             Ok((MessageCard::of(&stored), one_line(&searchable(&stored.json), HEADLINE)))
         });

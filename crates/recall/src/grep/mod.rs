@@ -461,6 +461,8 @@ struct Search<'a> {
     scope: &'a Scope,
     question: &'a Question,
     sight: &'a Visibility<'a>,
+    /// The branch that is searched, if it is another session's.
+    branch: Option<Visibility<'a>>,
     filter: Filter,
     /// The messages about the requested file.
     about: Option<HashSet<MessageId>>,
@@ -495,6 +497,9 @@ impl<'a> Search<'a> {
                 Some(session(view, id, remedy)?)
             }
         };
+        let of_other = conversation
+            .filter(|session| question.branches == Branches::Current && *session != scope.conversation);
+        let branch = of_other.map(|session| Visibility::of_session(view, session)).transpose()?;
         let Question { role, tool, agent, .. } = question.clone();
         let filter = Filter { conversation, role, tool, agent, after, before };
         let asking = match question.also_current {
@@ -505,7 +510,18 @@ impl<'a> Search<'a> {
         let about =
             about.map(|path| view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT));
         let about = about.transpose()?;
-        Ok(Self { view, scope, question, sight, filter, asking, about, names: RefCell::default(), cancel })
+        Ok(Self {
+            view,
+            scope,
+            question,
+            sight,
+            branch,
+            filter,
+            asking,
+            about,
+            names: RefCell::default(),
+            cancel,
+        })
     }
 
     /// Whether this message may be a result.
@@ -516,7 +532,7 @@ impl<'a> Search<'a> {
 
     /// Whether this message is on a branch that is searched.
     fn is_on_branch(&self, message: MessageId) -> Result<bool> {
-        Ok(self.question.branches == Branches::All || self.sight.shows(message)?)
+        Ok(self.question.branches == Branches::All || self.branch().shows(message)?)
     }
 
     /// Whether some messages of the searched passages are no results.
@@ -533,7 +549,12 @@ impl<'a> Search<'a> {
 
     /// Whether this summary may be a result.
     fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
-        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
+        Ok(self.question.branches == Branches::All || self.branch().branch()?.forest.span(summary).is_some())
+    }
+
+    /// The branch that is searched, if not all are.
+    fn branch(&self) -> &Visibility<'a> {
+        self.branch.as_ref().unwrap_or(self.sight)
     }
 
     /// The message directly before, with `step` -1, or after, with 1.

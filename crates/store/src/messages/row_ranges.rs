@@ -86,8 +86,8 @@ impl Messages<'_> {
         Ok(entries.iter().any(|entry| branch.hold(*entry)))
     }
 
-    /// The messages around a message, at most `most` on each side: on this branch if it shows the message,
-    /// else on a branch of its session or of another session. Messages hidden from the model are skipped.
+    /// The messages around a message, at most `most` on each side: on this branch if it shows the message, else on the
+    /// current branch of its session or of another session, else on any. Messages hidden from the model are skipped.
     pub fn around(
         &self,
         branch: &RowRanges,
@@ -112,6 +112,8 @@ impl Messages<'_> {
             next = parent;
         }
         around.before.reverse();
+        let own = if branch.hold(entry) { None } else { Some(self.current_branch_at(entry)?) };
+        let branch = own.as_ref().unwrap_or(branch);
         let is_on_it = branch.hold(entry);
         let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.first_child(at) };
         let mut next = follow(entry)?;
@@ -135,6 +137,13 @@ impl Messages<'_> {
             params![message, conversation],
         )?;
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
+    }
+
+    /// The current branch of the session that has an entry.
+    fn current_branch_at(&self, entry: i64) -> Result<RowRanges> {
+        let session = self.one("SELECT conversation_id FROM entries WHERE id = ?1", [entry])?;
+        let leaf = self.last_entry(session)?;
+        leaf.map_or_else(|| Ok(RowRanges::default()), |leaf| self.row_ranges(session, &leaf))
     }
 
     /// The first child of an entry, if possible one in which something is said: another agent's records hang beside its messages.

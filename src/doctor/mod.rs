@@ -240,7 +240,7 @@ fn compared(
     cancel: &CancellationToken,
 ) -> (Option<usize>, Option<String>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (mut seen, mut lacking, mut others) = (0, 0, 0);
+    let (mut seen, mut lacking, mut others, mut moved) = (0, 0, 0, 0);
     // Pi gives the entries of its old files new ids: their messages are shown already, under others.
     let (mut renamed, mut marks, mut lineages) = (false, 0, HashMap::new());
     let mut compare = || -> Result<bool> {
@@ -252,6 +252,9 @@ fn compared(
         while let Some(slice) = file.slice()? {
             for Entry { id, parent, content, .. } in slice.entries {
                 seen += 1;
+                let is_in_it = parent.as_ref().is_none_or(|parent| lineages.contains_key(parent));
+                let stored = messages.above_entry(session.id, &id)?;
+                moved += usize::from(is_in_it && stored.is_some_and(|stored| stored != parent));
                 let above = parent.and_then(|id| lineages.get(&id).copied()).unwrap_or(Hash::ROOT);
                 let Content::Message(json) = content else {
                     marks += usize::from(messages.entry_row(session.id, &id)?.is_none());
@@ -281,6 +284,12 @@ fn compared(
         Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
         Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
         Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
+        // A line above could not be read when they were stored.
+        Ok(true) if moved > 0 => Some(format!(
+            "{name} has {} stored below another one than there: /lcm doctor --rebuild puts {} in place",
+            text::count(moved, "entry"),
+            if moved == 1 { "it" } else { "them" }
+        )),
         Ok(true) if lacking > 0 => {
             Some(format!("{name} has {} ({import} adds them)", text::count(lacking, "more entry")))
         }

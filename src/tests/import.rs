@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::commands::import::{COMMAND, Importer, offer};
 use crate::commands::{Answer, Rest};
+use crate::doctor::rebuild;
 use lcm_ingest::import::{Folders, Home, Progress, Source, import};
 use lcm_model::config::session_folder;
 use lcm_model::dag::Step;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::count;
 use lcm_recall::Scope;
-use lcm_store::{Store, real_path};
+use lcm_store::{Store, View, real_path};
 
 /// A machine with one project, its store, and Pi's session folders.
 pub(super) struct Machine {
@@ -301,7 +303,7 @@ async fn a_value_that_cannot_be_costs_its_summary_alone() {
         assert_eq!(report, all.trim_end_matches(", 0 summaries"), "{field} {value}");
         let scope = Scope::at(ConversationId(1), Some("e23".into()));
         for line in ["doctor", "stats", "context", "tree"] {
-            super::asking::ask(&machine.home.store, &scope, line).await.unwrap();
+            ask(&machine.home.store, &scope, line).await.unwrap();
         }
         // The same session, opened in Pi.
         let live = TestStore::new();
@@ -623,4 +625,31 @@ async fn a_project_without_older_sessions_gets_no_notice() {
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
     machine.write("b.jsonl", "one", &Session::new().user("one").entries);
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
+}
+
+/// A line that could not be read at first comes late, between older ones.
+#[tokio::test]
+async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_place() {
+    let machine = Machine::new();
+    let session = Session::new().chat(20, 5);
+    let path = machine.write("a.jsonl", "one", &session.entries);
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.replacen("\"e9\"", "\"e9", 1)).unwrap();
+    machine.run("").await;
+    fs::write(&path, whole).unwrap();
+    assert_eq!(machine.run("").await, "1 session: 1 message new, 39 known already");
+    let on_branch = |view: &View<'_>| {
+        let one = view.messages().conversation("one")?.unwrap();
+        let last = view.messages().last_entry(one)?.unwrap();
+        Ok((view.messages().branch(one, &last)?.len(), last))
+    };
+    assert_eq!(machine.home.store.read(on_branch).await.unwrap(), (31, "e40".to_owned()));
+    let checked = ask(&machine.home.store, &Scope::at(ConversationId(1), None), "doctor").await.unwrap().text;
+    let says =
+        "a.jsonl has 1 entry stored below another one than there: /lcm doctor --rebuild puts it in place";
+    assert!(checked.contains(says), "{checked}");
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
 }

@@ -112,9 +112,8 @@ impl OldSessions {
         let parents: HashMap<&str, &Option<String>> =
             in_file.iter().map(|entry| (entry.id.as_str(), &entry.parent)).collect();
         for (id, parent) in &entries.places {
-            // The parent's row is lost: the file still names it.
-            let other = parents.get(id.as_str()).filter(|_| entries.is_torn(id));
-            place(id, other.map_or_else(|| parent.clone(), |other| (*other).clone()));
+            // Where the parent's row was lost, now or when the entry was stored, the file still names it.
+            place(id, parents.get(id.as_str()).map_or_else(|| parent.clone(), |other| (*other).clone()));
         }
         let known: HashSet<&str> = entries.places.iter().map(|(id, _)| id.as_str()).collect();
         for entry in in_file.iter().filter(|entry| !known.contains(entry.id.as_str())) {
@@ -138,18 +137,23 @@ impl OldSessions {
         Ok(Some((header, session.file, entries)))
     }
 
-    /// What the file of a session has and the database lacks, in its order.
+    /// What the file of a session has and the database lacks, or has below another entry, in its order.
     fn in_file(&self, session: &StoredSession, entries: &OldEntries) -> Result<Vec<Entry>> {
-        let (mut lacking, mut ids) = (Vec::new(), HashSet::new());
+        let (mut lacking, mut ids, mut in_it) = (Vec::new(), HashSet::new(), HashSet::new());
         let file = session.file.as_ref().and_then(|file| SessionFile::open(Path::new(file)).ok());
         let Some(file) = file.filter(|file| file.header.id == session.session_id) else { return Ok(lacking) };
         let mut file = file.until(&self.cancel);
+        let parents: HashMap<&String, &Option<String>> =
+            entries.places.iter().map(|(id, parent)| (id, parent)).collect();
         // What follows an unreadable part of a file is lost.
         while let Ok(Some(slice)) = file.slice() {
             go_on(&self.cancel)?;
             let store = lock(&self.store);
-            for entry in slice.entries.into_iter().filter(|entry| store.lacks(entries, entry)) {
-                if ids.insert(entry.id.clone()) {
+            for entry in slice.entries {
+                in_it.insert(entry.id.clone());
+                let is_elsewhere = parents.get(&entry.id).is_some_and(|parent| **parent != entry.parent)
+                    && entry.parent.as_ref().is_none_or(|parent| in_it.contains(parent));
+                if (is_elsewhere || store.lacks(entries, &entry)) && ids.insert(entry.id.clone()) {
                     lacking.push(entry);
                 }
             }

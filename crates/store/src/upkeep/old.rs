@@ -109,11 +109,6 @@ pub struct OldEntries {
 }
 
 impl OldEntries {
-    /// Whether the row of an entry's parent is lost.
-    pub fn is_torn(&self, id: &str) -> bool {
-        self.torn.contains(id)
-    }
-
     /// Leaves out an entry: its children move up.
     pub fn pass(&mut self, id: &str, parent: Option<String>) {
         let parent = self.readable(parent);

@@ -350,6 +350,16 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     let both = Session::new().message(json!({"role": "assistant", "content": both})).user("and now?");
     let path = Asking::about(&both).await.grep(json!({"query": "both", "count": "path"})).await;
     assert!(path.contains(" A message counts for each of its files.\na.rs: 1, "), "{path}");
+    // One file, however it is named.
+    let named = [read("c1", "/project/src/a.rs"), read("c2", "./src/a.rs"), read("c3", "src/a.rs")];
+    let named = named.map(|call| json!({"role": "assistant", "content": [call]}));
+    let named =
+        named.into_iter().fold(Session::new(), |session, call| session.message(call)).user("and now?");
+    let of_file = Asking::about(&named).await;
+    for path in ["/project/src/a.rs", "./src/a.rs", "src/a.rs"] {
+        let answer = of_file.grep(json!({"query": "read", "path": path, "count": "path"})).await;
+        assert!(answer.starts_with("3 messages ") && answer.contains("\nsrc/a.rs: 3, "), "{answer}");
+    }
     // As Codex edits.
     let patch =
         "*** Begin Patch\n*** Update File: c.rs\n@@\n-both\n*** Add File: d/e.rs\n+new\n*** End Patch";

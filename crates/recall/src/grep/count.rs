@@ -14,7 +14,7 @@ use super::exact;
 use super::phrases::{Phrase, stand_in};
 use super::query::{Query, TermRole};
 use super::words::words;
-use super::{DEFAULT_LIMIT, Mode, Search, SessionName, pattern};
+use super::{DEFAULT_LIMIT, Mode, Search, SessionName, in_project, pattern};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, PI};
 use lcm_model::text::{minute, one_line};
@@ -209,7 +209,12 @@ fn paths(search: &Search<'_>, stored: &StoredMessage) -> Result<Vec<Option<Strin
     {
         paths.extend(calling.call_of(call).into_iter().flat_map(paths_in));
     }
-    Ok(if paths.is_empty() { vec![None] } else { paths.into_iter().map(Some).collect() })
+    let paths: BTreeSet<&str> = paths.iter().map(|path| in_project(path, &search.project)).collect();
+    Ok(if paths.is_empty() {
+        vec![None]
+    } else {
+        paths.into_iter().map(|path| Some(path.to_owned())).collect()
+    })
 }
 
 /// The message with the call that a tool result answers.

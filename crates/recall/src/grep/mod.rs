@@ -455,6 +455,13 @@ pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId
     }
 }
 
+/// A file's path as most calls name it: from the project's folder on.
+fn in_project<'p>(path: &'p str, project: &str) -> &'p str {
+    let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix('/'));
+    let path = inside.filter(|_| !project.is_empty()).unwrap_or(path);
+    path.strip_prefix("./").unwrap_or(path)
+}
+
 /// A question with everything needed to answer it.
 struct Search<'a> {
     view: &'a View<'a>,
@@ -463,6 +470,8 @@ struct Search<'a> {
     sight: &'a Visibility<'a>,
     /// The branch that is searched, if it is another session's.
     branch: Option<Visibility<'a>>,
+    /// The project's folder.
+    project: String,
     filter: Filter,
     /// The messages about the requested file.
     about: Option<HashSet<MessageId>>,
@@ -506,7 +515,8 @@ impl<'a> Search<'a> {
             true => Vec::new(),
             false => sight.current_request()?.into_iter().chain(sight.calling()?).collect(),
         };
-        let about = question.path.as_ref();
+        let project = view.messages().project()?;
+        let about = question.path.as_deref().map(|path| in_project(path, &project));
         let about =
             about.map(|path| view.index().messages_about(path, &query::quote(path), &filter, MOST_ABOUT));
         let about = about.transpose()?;
@@ -516,6 +526,7 @@ impl<'a> Search<'a> {
             question,
             sight,
             branch,
+            project,
             filter,
             asking,
             about,

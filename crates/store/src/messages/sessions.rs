@@ -182,6 +182,11 @@ impl Messages<'_> {
         Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
     }
 
+    /// The project's folder.
+    pub fn project(&self) -> Result<String> {
+        Ok(self.fact("cwd")?.unwrap_or_default())
+    }
+
     /// The facts of a session. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
         let Counts { messages, times, first_request, .. } = self.counts(conversation)?;

@@ -52,7 +52,7 @@ pub enum Wish {
 
 /// The fewest characters of a session's id that name it.
 const BEGINNING: usize = 8;
-/// The fewest characters of a text to purge.
+/// The fewest bytes of a text to purge: a word of Chinese has two characters, of three bytes each.
 const SHORTEST: usize = 4;
 
 /// What a purge would remove.
@@ -130,8 +130,8 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     let unclear = |why: String| Error::invalid(format!("{why}; see /lcm help purge"));
     let wish = match wish {
         Wish::Named(wish) => wish.as_str(),
-        Wish::Text(text) if text.trim().chars().count() < SHORTEST => {
-            return Err(unclear(format!("--text needs at least {SHORTEST} characters")));
+        Wish::Text(text) if text.trim().len() < SHORTEST => {
+            return Err(unclear(format!("--text needs at least {SHORTEST} characters, or 2 as in Chinese")));
         }
         Wish::Text(text) => return Ok(Purge::Text(text.clone())),
     };

@@ -84,6 +84,7 @@ async fn a_text_is_purged_only_on_purpose() {
     let secrets = SecretStore::new().await;
     for (line, why) in [
         ("purge --text", "at least 4 characters"),
+        ("purge --text 芒", "at least 4 characters, or 2 as in Chinese"),
         ("purge --text \"a\"", "at least 4 characters"),
         ("purge --text --yes", "at least 4 characters"),
         ("purge --text \"is nowhere here\" --yes", "nothing stored holds the text \"is nowhere here\""),

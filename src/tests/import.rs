@@ -653,3 +653,26 @@ async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_pla
     let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
     assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
 }
+
+/// Old files have no ids for entries.
+#[tokio::test]
+async fn a_rebuild_knows_sessions_whose_rows_are_lost_by_what_was_said() {
+    let machine = Machine::new();
+    for session in ["one", "two"] {
+        let said = |n: usize| json!({"type": "message", "message": {"role": "user", "content": format!("{session} {n}"), "timestamp": n}});
+        let header = json!({"type": "session", "id": session, "cwd": machine.home.cwd});
+        let path = machine.folders.session_dir.join(format!("{session}.jsonl"));
+        fs::write(path, lines(&header, &(1..6).map(said).collect::<Vec<_>>())).unwrap();
+    }
+    machine.run("").await;
+    let before = [machine.messages("one").await, machine.messages("two").await];
+    let connection = rusqlite::Connection::open(machine.home.store.place().unwrap()).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM conversations").unwrap();
+    drop(connection);
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    let machine = Machine { home: Home { store, ..machine.home.clone() }, ..machine };
+    assert_eq!(machine.sessions().await.len(), 2);
+    assert_eq!([machine.messages("one").await, machine.messages("two").await], before);
+}

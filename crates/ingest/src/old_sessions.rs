@@ -211,7 +211,8 @@ impl Slices for OldSessionEntries {
     }
 }
 
-/// Finds the ids and files of sessions whose rows are lost, by the entries that a file has in common with one.
+/// Finds the ids and files of sessions whose rows are lost, by the messages that a file has in common with one, in their
+/// places.
 fn name_sessions(
     store: &OldStore,
     sessions: &mut [StoredSession],
@@ -220,8 +221,7 @@ fn name_sessions(
 ) -> Result<()> {
     let mut known: HashSet<String> = sessions.iter().map(|session| session.session_id.clone()).collect();
     for session in sessions.iter_mut().filter(|session| session.session_id.starts_with(RECOVERED)) {
-        let places = store.entries(session)?.places;
-        let ids: HashSet<&str> = places.iter().map(|(id, _)| id.as_str()).collect();
+        let said = store.lineages(session)?;
         let mut best = None;
         for path in files {
             let Ok(file) = SessionFile::open(path) else { continue };
@@ -230,10 +230,17 @@ fn name_sessions(
                 continue;
             }
             let (mut file, mut common, mut others) = (file.until(cancel), 0, 0);
+            let mut lineages = HashMap::new();
             while let Ok(Some(slice)) = file.slice() {
                 go_on(cancel)?;
-                let found = slice.entries.iter().filter(|entry| ids.contains(entry.id.as_str())).count();
-                (common, others) = (common + found, others + slice.entries.len() - found);
+                for Entry { id, parent, content, .. } in slice.entries {
+                    let mut lineage = parent.and_then(|id| lineages.get(&id).copied()).unwrap_or(Hash::ROOT);
+                    if let Content::Message(json) = content {
+                        lineage = lineage.child(&json);
+                        *if said.contains(&lineage) { &mut common } else { &mut others } += 1;
+                    }
+                    lineages.insert(id, lineage);
+                }
             }
             // A fork has entries of its origin too.
             if common > 0 {

@@ -196,6 +196,14 @@ impl OldStore {
         Ok(sessions)
     }
 
+    /// Hashes of a session's messages and their places.
+    pub fn lineages(&self, session: &StoredSession) -> Result<HashSet<Hash>> {
+        self.readable(&format!(
+            "SELECT lineage FROM messages WHERE id IN (SELECT message_id FROM entries WHERE conversation_id = {} AND kind = 1)",
+            session.id.0
+        ))
+    }
+
     /// A session's entries, whose contents are not read yet.
     pub fn entries(&self, session: &StoredSession) -> Result<OldEntries> {
         let mut entries: Vec<OldEntry> = if session.id == ConversationId::NONE {

@@ -148,7 +148,7 @@ class Search {
     const who = hit.kind === "summary" ? `D${hit.depth}` : [hit.agent, hit.tool ?? hit.role].filter(Boolean).join(" ");
     const elsewhere = hit.place === "here" ? "" : " *";
     const head = fit(`${minute(hit.time)} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));
-    const start = hit.marks[0]?.start ?? 0;
+    const start = matchedIn(hit)[0]?.start ?? 0;
     const snippet = [...hit.snippet];
     // Show the match, starting at the beginning of a word.
     const from = start > LEAD ? snippet.indexOf(" ", start - LEAD) + 1 : 0;
@@ -362,17 +362,37 @@ function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unkno
 }
 
 /** What matched in a hit, as one group; undefined for nothing. @param {Hit} hit */
-function matchesOf({ snippet, marks }) {
-  const text = [...snippet];
-  const words = [...new Set(marks.map(({ start, end }) => text.slice(start, end).join("")))].filter((word) => word.trim());
-  return words.length ? new RegExp(`(${words.map(verbatim).join("|")})`, "i") : undefined;
+function matchesOf(hit) {
+  const words = matchedIn(hit).map(({ word }) => word);
+  return words.length ? new RegExp(`(${[...new Set(words)].map(verbatim).join("|")})`, "i") : undefined;
 }
 
-/** Where a hit's first match is in its text. @param {Hit} hit @param {string} text */
-function startOf({ snippet, marks: [first] }, text) {
-  if (!first) return 0;
+/**
+ * What matched in a hit's snippet, the longest first: a name as a whole, not the words in it. A single letter is in every word, so it counts
+ * only by itself.
+ *
+ * @param {Hit} hit
+ */
+function matchedIn({ snippet, marks }) {
+  const text = [...snippet];
+  /** @type {{ start: number, end: number }[]} */
+  const joined = [];
+  for (const { start, end } of marks) {
+    const last = joined.at(-1);
+    if (last && (start === last.end || (start === last.end + 1 && /\S/.test(text[last.end])))) last.end = end;
+    else joined.push({ start, end });
+  }
+  const found = joined.map(({ start, end }) => ({ start, word: text.slice(start, end).join("") })).filter(({ word }) => word.trim());
+  const long = found.filter(({ word }) => word.length > 1);
+  return (long.length > 0 ? long : found).toSorted((one, other) => other.word.length - one.word.length);
+}
+
+/** Where a hit's match is in its text. @param {Hit} hit @param {string} text */
+function startOf(hit, text) {
+  const [match] = matchedIn(hit);
+  if (!match) return 0;
   // In a snippet, white space is folded, and the last word may be cut.
-  const words = [...snippet].slice(first.start, first.start + LEAD * 2).join("").trim().split(/\s+/);
+  const words = [...hit.snippet].slice(match.start, match.start + LEAD * 2).join("").trim().split(/\s+/);
   const found = text.search(new RegExp(words.slice(0, Math.max(1, words.length - 1)).map(verbatim).join("\\s+")));
   return Math.max(0, found);
 }

@@ -325,3 +325,20 @@ test("what a refused compaction leads to is shown, beside who writes the summari
   await terminal.send("/lcm compact");
   await terminal.waitFor((screen) => /Pi compacts nothing within[^]*demo-small writes the summaries/.test(screen), "both");
 });
+
+test("a hit of a name opens at the name, not at a letter that is a word of it", { skip: noTerminal }, async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.user(`${"every line here ".repeat(400)}the codes E_OTTER_LOST, E_HERON_GONE stand ${"after it ".repeat(300)}`);
+  history.talk(1);
+  const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: 80, rows: 24 });
+  await terminal.waitFor((screen) => screen.includes("LCM: 3 msgs"), "the footer");
+  await terminal.send("/lcm search");
+  await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
+  terminal.type("E_HERON_GONE");
+  await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
+  terminal.press("enter");
+  await terminal.waitFor((screen) => /E_HERON_GONE stand[^]*lines [1-9]\d to/.test(screen), "the name");
+  terminal.type("n");
+  await terminal.waitFor((screen) => screen.includes("no match after this"), "that there is no other");
+});

@@ -353,8 +353,7 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
     // One file, however it is named.
     let named = [read("c1", "/project/src/a.rs"), read("c2", "./src/a.rs"), read("c3", "src/a.rs")];
     let named = named.map(|call| json!({"role": "assistant", "content": [call]}));
-    let named =
-        named.into_iter().fold(Session::new(), |session, call| session.message(call)).user("and now?");
+    let named = named.into_iter().fold(Session::new(), Session::message).user("and now?");
     let of_file = Asking::about(&named).await;
     for path in ["/project/src/a.rs", "./src/a.rs", "src/a.rs"] {
         let answer = of_file.grep(json!({"query": "read", "path": path, "count": "path"})).await;

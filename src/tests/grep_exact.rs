@@ -36,6 +36,7 @@ async fn a_quoted_phrase_stands_in_every_result_and_other_words_rank() {
         nothing.starts_with("Nothing found for `\"connection was lost\" printer` in 5 searchable messages of this session. Nowhere in this session does it say \"connection was lost\" in whole words"),
         "{nothing}"
     );
+    assert!(nothing.contains(" Thinking is not searched."), "{nothing}");
     let none_has_both = ask("\"by the printer\" \"deja vu\"").await;
     assert!(
         none_has_both.starts_with("Nothing found") && !none_has_both.contains("Nowhere"),

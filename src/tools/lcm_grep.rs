@@ -391,6 +391,9 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         searched(question.kinds, findings.searched)
     );
     out.push_str(&unquoted(question, &findings.missing));
+    if !findings.missing.is_empty() {
+        out.push_str(" Thinking is not searched.");
+    }
     out.push_str(if_unfiltered(findings.searched));
     if question.mode == Mode::Regex && question.query.contains(char::is_uppercase) {
         out += " Case matters, except after (?i).";

@@ -393,8 +393,9 @@ function startOf(hit, text) {
   if (!match) return 0;
   // In a snippet, white space is folded, and the last word may be cut.
   const words = [...hit.snippet].slice(match.start, match.start + LEAD * 2).join("").trim().split(/\s+/);
-  const found = text.search(new RegExp(words.slice(0, Math.max(1, words.length - 1)).map(verbatim).join("\\s+")));
-  return Math.max(0, found);
+  const context = words.slice(0, Math.max(1, words.length - 1)).map(verbatim).join("\\s+");
+  // Marks of JSON differ between the two.
+  return Math.max(0, [context, verbatim(match.word)].map((pattern) => text.search(new RegExp(pattern))).find((at) => at >= 0) ?? 0);
 }
 
 /** A pattern that matches these characters. @param {string} text */

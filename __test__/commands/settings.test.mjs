@@ -33,7 +33,7 @@ for (const host of hostsFor()) {
       assert.match(String(await answerTo("settings syncRecipients=age1foo")), /^number 1 in syncRecipients is no key, /);
       assert.match(String(await answerTo("settings syncTarget=/mnt --project")), /^a project can't set syncTarget for its users: use --global; /);
       assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).lcm, lcm);
-      assert.equal(await answerTo("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
+      assert.equal(await answerTo("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project); from its next start on, Pi ignores it until you trust this project`);
       assert.equal(await answerTo("settings background=on --global"), `Saved in ${file}: background = true; it has no effect here, where background = false (project) overrides it`);
       assert.equal(await answerTo("settings background --reset --global"), `Removed from ${file}: background = false (project) now`);
       assert.match(String(await answerTo("stats")), /^Background +off \(setting background\);/m);

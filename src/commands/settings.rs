@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::args::CommandLine;
 use super::{Answer, Command, CommandRequest, Rest, as_asked, help};
-use lcm_model::config::{Changed, Origin, Setting, SettingSources, change, listed, setting, settings};
+use lcm_model::config::{
+    Changed, Origin, Setting, SettingSources, change, is_trusted, listed, setting, settings,
+};
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;
 use lcm_store::tasks::blocking;
@@ -107,7 +109,16 @@ fn look_or_change(sources: &SettingSources, rest: &Rest) -> Result<Answer> {
     let text = match saved {
         None if !is_new => format!("There is nothing to remove in {}: {}", file.display(), shown(&setting)),
         None => format!("Removed from {}: {} now", file.display(), shown(&setting)),
-        Some(_) if setting.source == into => format!("Saved in {}: {}", file.display(), shown(&setting)),
+        Some(_) if setting.source == into => {
+            // Without a file of the project's there was nothing to trust.
+            let waits = into == Origin::Project && !is_trusted(&sources.agent_dir, &sources.cwd);
+            let waits = if waits {
+                "; from its next start on, Pi ignores it until you trust this project"
+            } else {
+                ""
+            };
+            format!("Saved in {}: {}{waits}", file.display(), shown(&setting))
+        }
         Some(value) => format!(
             "Saved in {}: {} = {}; it has no effect here, where {} overrides it",
             file.display(),

@@ -106,7 +106,7 @@ pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Or
     let definition = named(name)?;
     if into == Origin::Project && !sources.project_trusted {
         return Err(Error::invalid(
-            "this project is not trusted in Pi, so its settings are ignored: use --global",
+            "this project is not trusted in Pi, so its settings are ignored: start pi there and trust it, or use --global",
         ));
     }
     let file = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
@@ -121,7 +121,9 @@ pub fn change(sources: &SettingSources, name: &str, text: Option<&str>, into: Or
         && definition.key == "syncProject"
         && saved.as_ref().is_some_and(|name| name != "")
     {
-        return Err(Error::invalid("syncProject names one project: use --project; nothing was changed"));
+        return Err(Error::invalid(
+            "syncProject names one project: use --project, or /lcm sync TARGET --name NAME; nothing was changed",
+        ));
     }
     let is_new = write(&file, &definition.names().collect::<Vec<_>>(), saved.as_ref())?;
     Ok(Changed { file, saved, is_new, setting: setting(sources, definition.key)? })
@@ -311,7 +313,10 @@ mod tests {
             assert!(refusal.starts_with(&format!("a project can't set {name} ")), "{refusal}");
         }
         let refusal = world.refusal("syncProject", "shop", Origin::Global);
-        assert_eq!(refusal, "syncProject names one project: use --project; nothing was changed");
+        assert_eq!(
+            refusal,
+            "syncProject names one project: use --project, or /lcm sync TARGET --name NAME; nothing was changed"
+        );
         let mut sources = world.1.clone();
         sources.project_trusted = false;
         let refusal = change(&sources, "maxDepth", Some("3"), Origin::Project).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
-use lcm_ingest::import::project_files;
+use lcm_ingest::import::{files_below, project_files};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
@@ -129,25 +129,9 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             all.push(path.clone());
             continue;
         }
-        all.extend(inside(path, 1)?);
+        all.extend(files_below(path)?);
     }
     Ok(all)
-}
-
-/// The session files in a folder, and in the folders in it down to `depth`, as Pi keeps them.
-fn inside(folder: &Path, depth: usize) -> Result<Vec<PathBuf>> {
-    let failed = |error| Error::storing(format!("{} can't be read", folder.display()), error);
-    let mut paths: Vec<_> = folder.read_dir().map_err(failed)?.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() && depth > 0 {
-            files.extend(inside(&path, depth - 1)?);
-        } else if path.extension().is_some_and(|kind| kind == "jsonl") {
-            files.push(path);
-        }
-    }
-    Ok(files)
 }
 
 fn read(file: &Path) -> Result<String> {

@@ -286,6 +286,18 @@ fn in_folder(dir: &Path, cwd: &str) -> Result<Vec<PathBuf>> {
     )))
 }
 
+/// The session files in a folder, and in the folders directly in it, as Pi keeps those of all projects.
+///
+/// # Errors
+/// When the folder can't be read.
+pub fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = session_files(dir)?;
+    let mut inside = folders_in(dir);
+    inside.sort();
+    files.extend(files_in(&inside));
+    Ok(files)
+}
+
 /// The session files directly in a folder, by name, which is by age.
 pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));

@@ -150,6 +150,28 @@ async fn results_with_only_similar_words_are_pointed_out() {
 }
 
 #[tokio::test]
+async fn a_word_that_lacks_an_ending_is_only_similar() {
+    let talk = |text: &str| Session::new().user(text).assistant("Noted.").user("Go on.");
+    let asking = Asking::about(&talk("Tell them to pick the anthem.")).await;
+    let answer = asking.command("search theme").await;
+    let says = "Nothing in this session has `theme`, thinking aside: the results have only similar words, or parts. ";
+    assert!(answer.starts_with(&format!("{}\n\nm-", says.trim_end())), "{answer}");
+    let answer = asking.command("search theme pick").await;
+    assert!(
+        answer.starts_with("Nothing in this session has `theme`: the results have the other"),
+        "{answer}"
+    );
+    let answer = asking.command("search theme --role assistant").await;
+    assert!(!answer.contains("Without these filters, it is found"), "{answer}");
+    // A word that is written as a part of another one is found: here as `darkthem`, after the index's rules.
+    let asking = asking.with_session("two", &talk("Set darktheme for them.")).await;
+    let answer = asking.command("search theme --project").await;
+    assert!(answer.starts_with("m-") && answer.contains("«darktheme»"), "{answer}");
+    let answer = asking.command("search theme").await;
+    assert!(answer.contains("«darktheme»") && !answer.contains("Nothing in"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);
     let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(2, 3)).await;

@@ -15,7 +15,7 @@ use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::words::{SUFFIXES, words};
 use super::{exact, phrases};
 use lcm_model::error::Result;
-use lcm_model::may_be_data;
+use lcm_model::{folded, may_be_data, searchable};
 use lcm_store::{Pages, Passages, View};
 
 /// The most matches counted per term.
@@ -113,17 +113,18 @@ impl Candidates {
         for term in &query.terms {
             search.go_on()?;
             if counter.passages > SMALL && term.tokens.len() > 1 {
-                known.extend(reach.find_in_large_store(term, &mut counter)?);
+                known.extend(reach.find_in_large_store(search, term, &mut counter)?);
                 continue;
             }
             let matches = counter.count_up(&term.expression)?;
             if matches > 0 {
-                if term.role == TermRole::Asked && counter.is_unknown(search, term, matches)? {
+                let found = KnownTerm { term, expression: term.expression.clone(), matches };
+                if term.role == TermRole::Asked && counter.is_unknown(search, &found)? {
                     reach.unknown.push(term.text.clone());
                 }
-                known.push(KnownTerm { term, expression: term.expression.clone(), matches });
+                known.push(found);
             } else if term.role == TermRole::Asked {
-                known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
+                known.extend(reach.find_instead(search, term, &mut counter, &mut vocabulary)?);
             }
         }
         let asked = query.terms.iter().filter(|term| term.role == TermRole::Asked).count();
@@ -184,6 +185,7 @@ impl Candidates {
     /// match adjacent words. The identifier itself is one word.
     fn find_in_large_store<'a>(
         &mut self,
+        search: &Search<'_>,
         term: &'a QueryTerm,
         counter: &mut Counter<'_>,
     ) -> Result<Option<KnownTerm<'a>>> {
@@ -203,7 +205,7 @@ impl Candidates {
         if is_found || term.role == TermRole::Extra {
             return Ok((matches > 0).then_some(KnownTerm { term, expression, matches }));
         }
-        if is_word && let Some(known) = begun_with(term, counter)? {
+        if is_word && let Some(known) = self.find_begun(search, term, counter)? {
             return Ok(Some(known));
         }
         self.data.extend(may_be_data(&term.text).then(|| term.text.clone()));
@@ -231,22 +233,39 @@ impl Candidates {
         Ok(rarest.map(|(matches, token)| KnownTerm { term, expression: token.clone(), matches }))
     }
 
+    /// Finds a term as the beginning of words.
+    fn find_begun<'a>(
+        &mut self,
+        search: &Search<'_>,
+        term: &'a QueryTerm,
+        counter: &mut Counter<'_>,
+    ) -> Result<Option<KnownTerm<'a>>> {
+        let expression = format!("{} *", quote(&term.text));
+        let matches = counter.count_up(&expression)?;
+        if matches == 0 {
+            return Ok(None);
+        }
+        let known = KnownTerm { term, expression, matches };
+        self.unknown.extend(counter.is_unknown(search, &known)?.then(|| term.text.clone()));
+        Ok(Some(known))
+    }
+
     /// Finds a replacement for a term that the index does not contain: words that begin with it, contain it
     /// or resemble its spelling.
     fn find_instead<'a>(
         &mut self,
+        search: &Search<'_>,
         term: &'a QueryTerm,
         counter: &mut Counter<'_>,
         vocabulary: &mut Vocabulary<'_>,
     ) -> Result<Option<KnownTerm<'a>>> {
-        self.unknown.push(term.text.clone());
-        if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
-            return Ok(None);
+        let is_long = term.text.chars().count() >= LONG_ENOUGH && !term.tokens.is_empty();
+        if is_long && let Some(begun) = self.find_begun(search, term, counter)? {
+            return Ok(Some(begun));
         }
-        let begun = begun_with(term, counter)?;
-        if begun.is_some() {
-            self.unknown.pop();
-            return Ok(begun);
+        self.unknown.push(term.text.clone());
+        if !is_long {
+            return Ok(None);
         }
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
         let is_data = may_be_data(&term.text);
@@ -256,14 +275,16 @@ impl Candidates {
         };
         let (stand_ins, weight) = vocabulary.stand_ins(word)?;
         self.stand_ins.insert(word.clone(), stand_ins.clone());
-        let mut rows = Vec::new();
-        for word in stand_ins {
-            rows.extend(counter.within.with(&word, RANKED)?);
-            self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
+        let (mut rows, mut is_part) = (Vec::new(), false);
+        for stand_in in stand_ins {
+            let found = counter.within.with(&stand_in, RANKED)?;
+            is_part = is_part || is_part_of(search, word, &stand_in, &found)?;
+            rows.extend(found);
+            self.marks.push(Mark { weight: stand_in.chars().count().clamp(2, 12) * 2, word: stand_in });
         }
         rows.sort_unstable();
         rows.dedup();
-        if weight > ALIKE_WEIGHT && !rows.is_empty() {
+        if is_part {
             self.unknown.pop();
         }
         self.data.extend((is_data && rows.is_empty()).then(|| term.text.clone()));
@@ -327,11 +348,24 @@ impl Candidates {
     }
 }
 
-/// Finds a term as the beginning of words.
-fn begun_with<'a>(term: &'a QueryTerm, counter: &mut Counter<'_>) -> Result<Option<KnownTerm<'a>>> {
-    let expression = format!("{} *", quote(&term.text));
-    let matches = counter.count_up(&expression)?;
-    Ok((matches > 0).then_some(KnownTerm { term, expression, matches }))
+/// Whether a message that may be a result has `word` within one that the index keeps as `stand_in`, in the passages
+/// `found`. The index's word alone does not show it if it has lost its ending: `them` and `anthem` stand in for `theme`
+/// too.
+fn is_part_of(search: &Search<'_>, word: &str, stand_in: &str, found: &[i64]) -> Result<bool> {
+    let is_shown = stand_in.contains(word);
+    if is_shown && found.len() > MOST_TRIED {
+        return Ok(true);
+    }
+    for row in found.iter().rev().take(MOST_TRIED) {
+        let hit = search.view.index().hit(*row, &search.filter)?;
+        let Some(message) = hit.map(|hit| hit.message) else { continue };
+        if search.lets_through(message)?
+            && (is_shown || folded(&searchable(&search.view.messages().json_of(message)?)).contains(word))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Counts matches as long as that is cheap.
@@ -357,12 +391,12 @@ impl Counter<'_> {
         Ok(self.within.newest_from(window))
     }
 
-    /// Whether no message that may be a result has a term; so many passages match, some of other messages.
-    fn is_unknown(&self, search: &Search<'_>, term: &QueryTerm, matches: usize) -> Result<bool> {
-        if matches > MOST_TRIED {
+    /// Whether no message that may be a result has a term, though passages match: they may be of other messages.
+    fn is_unknown(&self, search: &Search<'_>, known: &KnownTerm<'_>) -> Result<bool> {
+        if known.matches > MOST_TRIED {
             return Ok(false);
         }
-        for row in self.within.from(&term.expression, 0)? {
+        for row in self.within.from(&known.expression, 0)? {
             if let Some(hit) = search.view.index().hit(row, &search.filter)?
                 && search.lets_through(hit.message)?
             {

@@ -82,6 +82,9 @@ CREATE INDEX entries_by_message ON entries (message_id, conversation_id) WHERE m
 -- The children of an entry besides the one in the next row, where nearly all are.
 CREATE INDEX entries_aside ON entries (parent_id) WHERE parent_id IS NOT id - 1;
 
+-- Where the rows of a branch begin anew, or an edit stands: between them, each entry is the child of the one before.
+CREATE INDEX entries_runs ON entries (conversation_id, id) WHERE parent_id IS NOT id - 1 OR kind = 2;
+
 CREATE TABLE summaries (
   -- Nodes of the DAG.
   id             INTEGER PRIMARY KEY,

@@ -130,7 +130,7 @@ impl Messages<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct LastRows {
     message: i64,
-    entry: i64,
+    pub(super) entry: i64,
 }
 
 impl LastRows {

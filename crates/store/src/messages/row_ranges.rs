@@ -54,12 +54,13 @@ impl Messages<'_> {
         let mut found = RowRanges::default();
         let mut next = self.entry_row(conversation, leaf)?.map(|id| id.0);
         let sql = "SELECT id, parent_id, kind = 2 FROM entries
-                    WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+                    WHERE conversation_id = ?2 AND id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
                     ORDER BY id DESC LIMIT 1";
         while let Some(last) = next {
             let mut from = last;
             next = loop {
-                let (id, parent, is_edit): (i64, Option<i64>, bool) = self.one(sql, [from])?;
+                let (id, parent, is_edit): (i64, Option<i64>, bool) =
+                    self.one(sql, params![from, conversation])?;
                 found.is_edited |= is_edit;
                 from = id - 1;
                 if parent != Some(from) {
@@ -70,6 +71,24 @@ impl Messages<'_> {
             };
         }
         Ok(found)
+    }
+
+    /// The row of a session's last entry: the end of its last run of rows.
+    pub(crate) fn last_row(&self, conversation: ConversationId) -> Result<Option<i64>> {
+        let begun: Option<i64> = self.first(
+            "SELECT id FROM entries WHERE conversation_id = ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+              ORDER BY id DESC LIMIT 1",
+            [conversation],
+        )?;
+        let Some(mut last) = begun else { return Ok(None) };
+        let mut behind = self.last_rows()?.entry + 1;
+        while last + 1 < behind {
+            let middle = last + (behind - last) / 2;
+            let of: Option<ConversationId> =
+                self.first("SELECT conversation_id FROM entries WHERE id = ?1", [middle])?;
+            *(if of == Some(conversation) { &mut last } else { &mut behind }) = middle;
+        }
+        Ok(Some(last))
     }
 
     /// Whether the branch shows this message.

@@ -157,28 +157,32 @@ impl Messages<'_> {
     /// another agent it is the last one that is not of a side chain. Other versions of messages, which a sync may bring, don't count,
     /// and neither does a message that an import or a sync has added late, below older ones.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
-        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 AND instr(entry_id, ?2) = 0 ORDER BY id DESC";
-        let params = params![conversation, END.to_string()];
+        let end = END.to_string();
         if agent_of_session(&self.session_id(conversation)?).is_none() {
-            let late: Option<i64> = self.first(
-                "SELECT m.timestamp FROM entries e JOIN messages m ON m.id = e.message_id AND e.kind = 1
-                  WHERE e.id = (SELECT max(id) FROM entries WHERE conversation_id = ?1 AND instr(entry_id, ?2) = 0)",
-                params,
+            let Some(row) = self.last_row(conversation)? else { return Ok(None) };
+            // Backwards from that row: an index of the session would be read whole.
+            let last: Option<(String, Option<i64>)> = self.first(
+                "SELECT e.entry_id, m.timestamp FROM entries e
+                   LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1
+                  WHERE e.id <= ?3 AND +e.conversation_id = ?1 AND instr(e.entry_id, ?2) = 0
+                  ORDER BY e.id DESC LIMIT 1",
+                params![conversation, end, row],
             )?;
             let newest = self.counts(conversation)?.times.map(|(_, newest)| newest);
-            let sql = match late < newest && late.is_some() {
-                true => {
+            return match last {
+                Some((_, time)) if time.is_some() && time < newest => self.first(
                     "SELECT e.entry_id FROM entries e JOIN messages m ON m.id = e.head_id
                       WHERE e.conversation_id = ?1 AND instr(e.entry_id, ?2) = 0
                         AND NOT EXISTS (SELECT 1 FROM entries c WHERE c.id = e.id + 1 AND c.parent_id = e.id)
                         AND NOT EXISTS (SELECT 1 FROM entries c WHERE c.parent_id = e.id AND c.parent_id IS NOT c.id - 1)
-                      ORDER BY m.timestamp DESC, e.id DESC"
-                }
-                false => sql,
+                      ORDER BY m.timestamp DESC, e.id DESC LIMIT 1",
+                    params![conversation, end],
+                ),
+                last => Ok(last.map(|(entry, _)| entry)),
             };
-            return self.first(&format!("{sql} LIMIT 1"), params);
         }
-        let ids: Vec<String> = self.all(sql, params)?;
+        let sql = "SELECT entry_id FROM entries WHERE conversation_id = ?1 AND instr(entry_id, ?2) = 0 ORDER BY id DESC";
+        let ids: Vec<String> = self.all(sql, params![conversation, end])?;
         Ok(ids.iter().find(|id| !is_of_side_chain(id)).or(ids.first()).cloned())
     }
 

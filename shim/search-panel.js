@@ -416,7 +416,8 @@ function isOf(file, id) {
 function placeOf(hit) {
   if (hit?.session) {
     const { id, about, file } = hit.session;
-    return `session ${id}${about && `: ${about}`}${file ? "" : " (can't be resumed here)"}`;
+    const branch = hit.place === "otherSessionBranch" ? "abandoned branch of " : "";
+    return `${branch}session ${id}${about && `: ${about}`}${file ? "" : " (can't be resumed here)"}`;
   }
   return hit?.place === "otherBranch" ? "on another branch" : "";
 }

@@ -274,6 +274,7 @@ fn shown(hit: SearchHit, now: i64, manner: Style) -> (String, Value) {
         }
         Location::OtherBranch => ("otherBranch", ", on another branch"),
         Location::OtherSession => ("otherSession", ""),
+        Location::OtherSessionBranch => ("otherSessionBranch", ", on an abandoned branch"),
     };
     let session = hit.session.as_ref().map(|session| format!(", in session {}", of_session(session)));
     let session = session.unwrap_or_default();

@@ -11,6 +11,7 @@ use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minu
 use lcm_recall::describe::{
     MessageLine, MessagePortrait, Portrait, SummaryPortrait, SummarySources, portrait,
 };
+use lcm_recall::grep::Location;
 use lcm_recall::{Image, MessageCard, SummaryCard, resolve, whole};
 use lcm_store::View;
 
@@ -55,7 +56,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
-    let MessagePortrait { line, bytes, tokens, position, session, above, .. } = portrait;
+    let MessagePortrait { line, bytes, tokens, position, place, session, above, .. } = portrait;
     let MessageCard { handle, role, tool, agent, timestamp: at, .. } = line.card;
     let by = agent.map(|agent| format!("{agent} ")).unwrap_or_default();
     let of_tool = tool
@@ -65,6 +66,9 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
         .unwrap_or_default();
     let place = match (position, &session) {
         (Some((at, of)), _) => format!("message {} of {} on this branch", grouped(at + 1), grouped(of)),
+        (None, Some(session)) if place == Location::OtherSessionBranch => {
+            format!("on an abandoned branch of session {}", of_session(session))
+        }
         (None, Some(session)) => format!("in session {}", of_session(session)),
         (None, None) => "on another branch, or hidden by an edit".to_owned(),
     };

@@ -207,6 +207,54 @@ async fn filters_apply_to_summaries_as_to_messages() {
 }
 
 #[tokio::test]
+async fn a_hit_from_another_sessions_abandoned_branch_says_so() {
+    let two = Session::new()
+        .user("Which animal?")
+        .assistant("The walrus was left.")
+        .user("No.")
+        .at("e1")
+        .assistant("The walrus stays.");
+    let asking = Asking::about(&Session::new().user("Hi.").user("And now?")).await;
+    let asking = asking.with_session("two", &two).await;
+    let fork = Session::new().user("Which animal?").assistant("The penguin was left.");
+    let asking = asking.with_session("three", &fork.clone().at("e1").user("Not that.")).await;
+    let asking = asking.with_session("four", &fork.user("Good.")).await;
+    let of = |answer: &str, said: &str| -> String {
+        let lines: Vec<&str> = answer.lines().collect();
+        let at =
+            lines.iter().position(|line| line.contains(said)).unwrap_or_else(|| panic!("{said}: {answer}"));
+        lines[at.saturating_sub(1)..=at].join("\n")
+    };
+    let answer = asking.command("search walrus --project").await;
+    assert!(of(&answer, "was left").contains(", on an abandoned branch, in session two"), "{answer}");
+    assert!(!of(&answer, "stays").contains("branch"), "{answer}");
+    let left = asking.json("search \"was left\" --project --role assistant").await["hits"].clone();
+    let place = |said: &str| {
+        let found =
+            left.as_array().unwrap().iter().find(|hit| hit["snippet"].as_str().unwrap().contains(said));
+        found.unwrap_or_else(|| panic!("{said}: {left}"))["place"].clone()
+    };
+    assert_eq!((place("walrus"), place("penguin")), ("otherSessionBranch".into(), "otherSession".into()));
+    let answer = asking.grep(json!({"query": "walrus", "session": "project"})).await;
+    assert_eq!(answer.matches(" · on an abandoned branch: ").count(), 1, "{answer}");
+    let (id, _) =
+        answer.lines().find(|line| line.contains(" · on an")).unwrap().split_at("m-0123456789".len());
+    assert!(asking.command(&format!("show {id}")).await.contains(" · on an abandoned branch of session two"));
+    assert!(
+        asking
+            .expand(json!({"summary_id": id}))
+            .await
+            .contains(" · on an abandoned branch of another session")
+    );
+    assert!(
+        asking
+            .describe(json!({"section": "by_id", "summary_id": id}))
+            .await
+            .contains("\non an abandoned branch of another session, two")
+    );
+}
+
+#[tokio::test]
 async fn a_pattern_can_sort_by_oldest_and_its_pages_continue() {
     // More than are read before the index is used.
     let session = (0..1_200).fold(Session::new(), |session, n| {

@@ -278,6 +278,9 @@ fn of_message(portrait: &MessagePortrait) -> String {
         (None, Location::OtherSession, Some(session)) => {
             format!("in another session, {}", lines::session(session))
         }
+        (None, Location::OtherSessionBranch, Some(session)) => {
+            format!("on an abandoned branch of another session, {}", lines::session(session))
+        }
         (None, ..) => "on another branch".to_owned(),
     };
     let MessageLine { card, headline, .. } = &portrait.line;

@@ -155,6 +155,7 @@ fn push_hit(out: &mut String, question: &Question, hit: &SearchHit, now: i64) {
     let place = match (hit.place, &hit.card) {
         (Location::OtherBranch, Card::Summary(_)) => " · of another branch, or superseded",
         (Location::OtherSession, _) => "",
+        (Location::OtherSessionBranch, _) => " · on an abandoned branch",
         (place, _) => lines::place(place),
     };
     let neighbors = |out: &mut String, is_before: bool| {
@@ -222,7 +223,11 @@ fn data(question: &Question, findings: &SearchResults, note: &str) -> Value {
             "time": text::timestamp(time),
             "session": hit.session.as_ref().map(|session| &session.id),
             "about": hit.session.as_ref().map(|session| &session.about),
-            "place": (hit.place == Location::OtherBranch).then_some("another branch"),
+            "place": match hit.place {
+                Location::OtherBranch => Some("another branch"),
+                Location::OtherSessionBranch => Some("abandoned branch"),
+                Location::Here | Location::OtherSession => None,
+            },
             "summary": hit.covering,
             "snippet": lines::marked(&hit.snippet, lines::in_marks),
             "also": (!hit.also.is_empty()).then_some(&hit.also),

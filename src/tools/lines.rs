@@ -75,6 +75,7 @@ pub(super) fn place(place: Location) -> &'static str {
         Location::Here => "",
         Location::OtherBranch => " · on another branch",
         Location::OtherSession => " · in another session",
+        Location::OtherSessionBranch => " · on an abandoned branch of another session",
     }
 }
 

@@ -321,7 +321,9 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
 /// The session of a message, if that is another one.
 fn other_session(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Option<SessionName>> {
     match (sight.place(id)?, view.messages().sessions_of(id)?.iter().min()) {
-        (Location::OtherSession, Some(session)) => SessionName::of(view, *session).map(Some),
+        (Location::OtherSession | Location::OtherSessionBranch, Some(session)) => {
+            SessionName::of(view, *session).map(Some)
+        }
         _ => Ok(None),
     }
 }

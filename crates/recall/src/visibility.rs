@@ -2,9 +2,12 @@
 //! the branch only if it must.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::Scope;
+use lcm_model::agent_of_session;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_store::branch::Cover;
@@ -19,6 +22,8 @@ pub enum Location {
     OtherBranch,
     /// In another session of the project.
     OtherSession,
+    /// On a branch of another session of Pi that does not go on.
+    OtherSessionBranch,
 }
 
 /// A branch whose entries are not read unless needed.
@@ -27,6 +32,8 @@ pub struct Visibility<'a> {
     scope: Cow<'a, Scope>,
     row_ranges: RowRanges,
     branch: OnceCell<Cover>,
+    /// The current branches of other sessions, as far as they were asked for.
+    others: RefCell<HashMap<ConversationId, RowRanges>>,
 }
 
 impl<'a> Visibility<'a> {
@@ -35,14 +42,18 @@ impl<'a> Visibility<'a> {
             Some(leaf) => view.messages().row_ranges(scope.conversation, leaf)?,
             None => RowRanges::default(),
         };
-        Ok(Self { view, scope: Cow::Borrowed(scope), row_ranges, branch: OnceCell::new() })
+        Ok(Self::of(view, Cow::Borrowed(scope), row_ranges))
     }
 
     /// The current branch of a session, the one that goes on when it is opened.
     pub fn of_session(view: &'a View<'a>, session: ConversationId) -> Result<Self> {
         let scope = Scope::at(session, view.messages().last_entry(session)?);
         let row_ranges = Visibility::new(view, &scope)?.row_ranges;
-        Ok(Self { view, scope: Cow::Owned(scope), row_ranges, branch: OnceCell::new() })
+        Ok(Self::of(view, Cow::Owned(scope), row_ranges))
+    }
+
+    fn of(view: &'a View<'a>, scope: Cow<'a, Scope>, row_ranges: RowRanges) -> Self {
+        Self { view, scope, row_ranges, branch: OnceCell::new(), others: RefCell::default() }
     }
 
     /// The whole branch; costs its length.
@@ -61,13 +72,40 @@ impl<'a> Visibility<'a> {
 
     /// Where a message is.
     pub fn place(&self, message: MessageId) -> Result<Location> {
-        Ok(if self.shows(message)? {
-            Location::Here
-        } else if self.view.messages().sessions_of(message)?.contains(&self.scope.conversation) {
-            Location::OtherBranch
-        } else {
-            Location::OtherSession
-        })
+        if self.shows(message)? {
+            return Ok(Location::Here);
+        }
+        let sessions = self.view.messages().sessions_of(message)?;
+        if sessions.contains(&self.scope.conversation) {
+            return Ok(Location::OtherBranch);
+        }
+        for session in sessions {
+            if self.goes_on(session, message)? {
+                return Ok(Location::OtherSession);
+            }
+        }
+        Ok(Location::OtherSessionBranch)
+    }
+
+    /// Whether a message is on another session's current branch. Other agents' sub-agents always have one of their own.
+    fn goes_on(&self, session: ConversationId, message: MessageId) -> Result<bool> {
+        let messages = self.view.messages();
+        if agent_of_session(&messages.session_id(session)?).is_some() {
+            return Ok(true);
+        }
+        let mut others = self.others.borrow_mut();
+        let current =
+            match others.entry(session) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let leaf = messages.last_entry(session)?;
+                    new.insert(leaf.map_or_else(
+                        || Ok(RowRanges::default()),
+                        |leaf| messages.row_ranges(session, &leaf),
+                    )?)
+                }
+            };
+        messages.is_on(current, session, message)
     }
 
     /// Where the last message of a summary's span is.

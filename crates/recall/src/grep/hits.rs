@@ -81,7 +81,7 @@ impl Search<'_> {
     /// That session, if it is another one, results are grouped by session, or all are searched from outside.
     fn heading(&self, message: MessageId, place: Location) -> Result<Option<SessionName>> {
         let is_named = self.question.kinds == Kinds::Sessions
-            || place == Location::OtherSession
+            || matches!(place, Location::OtherSession | Location::OtherSessionBranch)
             || self.scope.is_outside && self.filter.conversation.is_none();
         let session = if is_named { self.session_of(message)? } else { None };
         let Some(session) = session else { return Ok(None) };

@@ -5,7 +5,7 @@
  */
 
 import { plain, wrap } from "./columns.js";
-import { components, Scroll, showPanel } from "./panel.js";
+import { components, pastedIn, Scroll, showPanel } from "./panel.js";
 import { uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
@@ -116,10 +116,11 @@ class LongAnswer {
   /** @param {string} data */
   handleInput(data) {
     if (this.#screen.is(data, "cancel") || this.#screen.is(data, "confirm")) return this.#screen.close();
-    if (this.#leaving === "close" && /^[^\p{C}\s]/u.test(data)) {
+    const typed = pastedIn(data) ?? (/^[^\p{C}\s]/u.test(data) ? data : "");
+    if (this.#leaving === "close" && typed) {
       // Who types on has read it. Closing gives the editor its text back, and the rest of what is typed.
       this.#screen.close();
-      return this.#type(data);
+      return this.#type(typed);
     }
     this.#scroll.turn(data);
     this.#screen.draw();

@@ -9,6 +9,14 @@
 /** Lines of the screen that Pi's footer takes. */
 const FOOTER = 4;
 const FEWEST = 3;
+/** What a terminal sends before and after a pasted text. */
+const PASTE = ["\x1b[200~", "\x1b[201~"];
+
+/** The text, if it was pasted. @param {string} data */
+export function pastedIn(data) {
+  const [begin, end] = PASTE;
+  return data.startsWith(begin) ? data.slice(begin.length).replace(end, "") : undefined;
+}
 
 /** Pi's components; undefined if this Pi does not provide them. @param {ExtensionContext} ctx @returns {Promise<Tui | undefined>} */
 export async function components({ ui }) {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { columns, fit, wrap } from "./columns.js";
-import { lit, Scroll, showPanel } from "./panel.js";
+import { lit, pastedIn, Scroll, showPanel } from "./panel.js";
 import { messageOf } from "./pi.js";
 import { uiOf } from "./ui.js";
 
@@ -264,7 +264,8 @@ class Search {
     else if (this.#screen.is(data, "confirm")) void this.#show();
     else if (!this.#narrowed(data)) {
       const before = this.#input.getValue();
-      this.#input.handleInput(data);
+      // Pasted lines are words of one query.
+      this.#input.handleInput(pastedIn(data) === undefined ? data : data.replace(/[\r\n]+/g, " "));
       if (this.#input.getValue() !== before) this.#look();
     }
   }

@@ -214,12 +214,18 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => screen.includes("esc: close"), "it again");
     await terminal.send("/lcm search pelican");
     await terminal.waitFor((screen) => /^ \/lcm search pelican\n m-[^]*«pelican»/m.test(screen) && !screen.includes("esc: close"), "the answer to what was typed over it");
+    await terminal.send("/lcm help");
+    await terminal.waitFor((screen) => screen.includes("esc: close"), "it once more");
+    terminal.paste("/lcm show m-no");
+    await terminal.waitFor((screen) => /^\/lcm show m-no/m.test(screen) && !screen.includes("esc: close"), "what was pasted over it");
+    terminal.press("enter");
+    await terminal.waitFor((screen) => screen.includes("`m-no` is not an id"), "the answer to it");
   });
 
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {
     await terminal.send("/lcm search");
     await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
-    terminal.type("pelicam");
+    terminal.paste("the\npelicam");
     await terminal.waitFor((screen) => screen.includes("Nothing has pelicam. 1 with similar words"), "what is similar");
     terminal.type("\u007fn");
     await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");

@@ -139,9 +139,14 @@ export class Terminal {
     return this.#lines(0, this.#emulator.buffer.active.length);
   }
 
-  /** Types a text, as if pasted. @param {string} text */
+  /** Types a text, all at once. @param {string} text */
   type(text) {
     this.#child.write(text);
+  }
+
+  /** @param {string} text */
+  paste(text) {
+    this.type(`\u001b[200~${text}\u001b[201~`);
   }
 
   /** @param {...Key} keys */

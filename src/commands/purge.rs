@@ -36,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
         ("purge before 2026-11-20", "all messages before a day or time (your time zone)"),
         (
             "purge --text \"…\"",
-            "everything that contains this text, also where search does not look: arguments, thinking, details, notes, summaries",
+            "everything that contains this text, in any case, also where search does not look: arguments, thinking, details, notes, summaries",
         ),
         ("purge … --yes", "without asking; required where Pi can't ask"),
     ],

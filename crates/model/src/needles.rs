@@ -1,11 +1,11 @@
-//! Texts that a purge looks for, however JSON escapes them.
+//! Texts that a purge looks for, however JSON escapes them, and in any case, as a search does.
 
 use std::collections::BTreeSet;
 
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::{Message, Part, each_string, is_noting, read_json};
+use crate::{Message, Part, each_string, folded, is_noting, read_json};
 
 /// How often a text may be JSON within JSON: another agent's record is a string that holds such strings.
 const NESTED: usize = 4;
@@ -25,7 +25,7 @@ impl Needles {
                 form = quoted[1..quoted.len() - 1].to_owned();
             }
         }
-        let finder = |form: String| memmem::Finder::new(&form).into_owned();
+        let finder = |form: String| memmem::Finder::new(&folded(&form)).into_owned();
         Self { forms: forms.into_iter().map(finder).collect() }
     }
 
@@ -36,6 +36,7 @@ impl Needles {
 
     /// Whether a text has one of them.
     pub fn are_in(&self, text: &str) -> bool {
+        let text = folded(text);
         self.forms.iter().any(|form| form.find(text.as_bytes()).is_some())
     }
 

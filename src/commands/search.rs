@@ -14,6 +14,7 @@ use crate::tools::{
 };
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
+use lcm_model::ids::Handle;
 use lcm_model::text::{age, count, grouped, in_line, local_minute, now, one_line, parse_local, timestamp};
 use lcm_recall::grep::{
     self, Branches, COUNTED_BY, CountBy, Counts, DEFAULT_LIMIT, Kinds, Location, MOST_RESULTS, Mode,
@@ -220,12 +221,18 @@ fn find(
             break (searched, other_sessions, missing, unknown, absent, weak, more);
         }
     };
-    let similar = only_similar(&question, &lacking);
+    let is_denied = hits.is_empty() || !lacking.is_empty() || !absent.is_empty();
+    let aside = match is_denied && view.messages().has_private()? {
+        true => ", thinking and `!!` commands aside",
+        false => ", thinking aside",
+    };
+    let similar = only_similar(&question, &lacking, aside);
     let others = in_others(&question, other_sessions, manner);
     let unfiltered = unfiltered(&question, "--");
     let in_result = if similar.is_empty() { "" } else { &others };
     let above =
-        [widened(&question), &similar, in_result, &tools::absent(&question, &absent), &unfiltered].concat();
+        [widened(&question), &similar, in_result, &tools::absent(&question, &absent, aside), &unfiltered]
+            .concat();
     let is_cut = question.cursor.is_some();
     let more_hits =
         if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
@@ -235,7 +242,7 @@ fn find(
     let more_hits = if is_open { format!("{more_hits} {others}").trim().to_owned() } else { more_hits };
     let text = match lines.is_empty() {
         true => {
-            let nothing = nothing(&question, searched, &missing, other_sessions, manner);
+            let nothing = nothing(&question, searched, &missing, aside, other_sessions, manner);
             format!("{nothing} {unfiltered}").trim_end().to_owned()
         }
         false if above.is_empty() => lines.join("\n") + &hint(&more_hits, manner),
@@ -319,6 +326,7 @@ fn nothing(
     question: &Question,
     searched: Searched,
     missing: &[String],
+    aside: &str,
     other_sessions: usize,
     manner: Style,
 ) -> String {
@@ -329,12 +337,15 @@ fn nothing(
     };
     let query = one_line(&question.query, 80) + kinds + &bounds(question, searched.times, local_minute);
     let whose = if question.is_widened { " in any session" } else { "" };
-    let aside = if question.kinds == Kinds::Summaries { "" } else { ", thinking aside" };
+    let aside = if question.kinds == Kinds::Summaries { "" } else { aside };
     let nothing = format!("Nothing found for {query}{whose}{aside}.{}", unquoted(question, missing));
     let has_case = question.mode == Mode::Regex && !question.query.starts_with("(?i)");
     let case = if has_case { format!(" Case counts: {IGNORE_CASE} ignores it.") } else { String::new() };
     let nothing = nothing + if_unfiltered(searched) + &case;
-    format!("{nothing} {}", in_others(question, other_sessions, manner)).trim_end().to_owned()
+    let program = if manner.is_shell { "pi-lcm" } else { "/lcm" };
+    let by_id = Handle::parse(&question.query).map(|id| format!("To look up an id: {program} show {id}. "));
+    let by_id = by_id.unwrap_or_default();
+    format!("{nothing} {by_id}{}", in_others(question, other_sessions, manner)).trim_end().to_owned()
 }
 
 /// How to search other branches and sessions, which were not.

@@ -7,12 +7,13 @@ use super::sessions::of_session;
 use super::{Answer, Command, CommandContext, json_text};
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
+use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{count, grouped, in_line, local_span, timestamp, zoned_minute};
 use lcm_recall::describe::{
     MessageLine, MessagePortrait, Portrait, SummaryPortrait, SummarySources, portrait,
 };
 use lcm_recall::grep::Location;
-use lcm_recall::{Image, MessageCard, SummaryCard, resolve, whole};
+use lcm_recall::{Image, MessageCard, NodeId, SummaryCard, resolve, whole};
 use lcm_store::View;
 
 const RAW: &str = "--raw";
@@ -38,7 +39,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     let (scope, is_raw) = (asked.scope.clone(), asked.rest.has(RAW));
     let read = move |view: &View<'_>| {
-        let target = resolve(view, &scope, &id, "/lcm search and /lcm tree show ids")?;
+        let target = match resolve(view, &scope, &id, "/lcm search and /lcm tree show ids") {
+            Ok(target) => target,
+            Err(error) => kept(view, &id)?.ok_or(error)?,
+        };
         let (text, images) = whole(view, target, is_raw)?;
         Ok(match portrait(view, &scope, target)? {
             Portrait::Message(portrait) => {
@@ -53,6 +57,16 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         })
     };
     asked.store().read(read).await
+}
+
+/// The message with that id, if it is kept from the model: no tool shows it, but its user may read it.
+fn kept(view: &View<'_>, id: &str) -> Result<Option<NodeId>> {
+    let handle = Handle::parse(id)?;
+    let found = match handle.kind {
+        HandleKind::Message => view.upkeep().purgeable_like(&handle)?,
+        HandleKind::Summary => Vec::new(),
+    };
+    Ok(if let [message] = found.as_slice() { Some(NodeId::Message(*message)) } else { None })
 }
 
 fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
@@ -70,7 +84,10 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
             format!("on an abandoned branch of session {}", of_session(session))
         }
         (None, Some(session)) => format!("in session {}", of_session(session)),
-        (None, None) => "on another branch, or hidden by an edit".to_owned(),
+        (None, None) if place == Location::Here => {
+            "on this branch, kept from the model or changed by an edit".to_owned()
+        }
+        (None, None) => "on another branch".to_owned(),
     };
     let (mut pictures, mut image_list) = (String::new(), Vec::new());
     for Image { mime_type, data } in images {

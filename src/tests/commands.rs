@@ -304,6 +304,8 @@ async fn a_search_shows_hits_their_positions_and_the_next_command() {
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search pangolin").await;
     assert_eq!(nothing, "Nothing found for pangolin in any session, thinking aside.");
+    let nothing = asking.command("search m-0123456789").await;
+    assert!(nothing.ends_with(" To look up an id: /lcm show m-0123456789."), "{nothing}");
     let nothing = asking.command("search WALRUS --regex").await;
     assert_eq!(
         nothing,

@@ -115,11 +115,12 @@ async fn results_with_only_similar_words_are_pointed_out() {
     let fork = talk("There are zebra8 and zebra9.").user("It is zebra99.").at("e3").assistant("Gone on.");
     let answer = Asking::about(&fork).await.command("search zebra99 --branch").await;
     assert!(answer.starts_with(&format!("{of_branch}{not_searched}omit --branch.\n\nm-")), "{answer}");
-    let says = "Nothing in this session has `zebra99`: the results have the other words.";
+    let says = "Nothing in this session has `zebra99`, thinking aside: the results have the other words.";
     let answer = asking.command("search zebra9 zebra99").await;
     assert!(answer.starts_with(&format!("{says}\n\nm-")), "{answer}");
     let answer = asking.grep(json!({"query": "zebra9 noted", "role": "user"})).await;
-    let filtered = "With these filters, nothing has `noted`: the results have the other words.\nm-";
+    let filtered =
+        "With these filters, nothing has `noted`, thinking aside: the results have the other words.\nm-";
     assert!(answer.starts_with(filtered), "{answer}");
     let json = asking.json("search zebra9 zebra99").await;
     assert_eq!((&json["unknown"], &json["absent"]), (&json!([]), &json!(["zebra99"])));
@@ -158,7 +159,7 @@ async fn a_word_that_lacks_an_ending_is_only_similar() {
     assert!(answer.starts_with(&format!("{}\n\nm-", says.trim_end())), "{answer}");
     let answer = asking.command("search theme pick").await;
     assert!(
-        answer.starts_with("Nothing in this session has `theme`: the results have the other"),
+        answer.starts_with("Nothing in this session has `theme`, thinking aside: the results have the other"),
         "{answer}"
     );
     let answer = asking.command("search theme --role assistant").await;

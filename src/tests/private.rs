@@ -169,3 +169,17 @@ async fn said(asking: &Asking, tool: &str, arguments: &Value) -> String {
         Err(error) => error.to_string(),
     }
 }
+
+#[tokio::test]
+async fn the_user_may_read_what_is_kept_from_the_model() {
+    let (asking, ids) = with_secrets().await;
+    let shown = asking.command(&format!("show {}", ids[0])).await;
+    assert!(shown.contains(SECRET) && shown.contains(" · bashExecution · "), "{shown}");
+    let elsewhere = asking.command(&format!("show {}", ids[6])).await;
+    assert!(elsewhere.contains(SECRET), "{elsewhere}");
+    let own = Asking::about(&Session::new().user("Hi.").message(private("cat")).user("And now?")).await;
+    let denied = own.command("search zebra").await;
+    assert_eq!(denied, "Nothing found for zebra, thinking and `!!` commands aside.");
+    let told = own.grep(json!({"query": "zebra"})).await;
+    assert!(!told.contains("!!"), "{told}");
+}

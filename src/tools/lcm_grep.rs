@@ -349,13 +349,13 @@ fn caveats(question: &Question, findings: &SearchResults) -> String {
     if findings.hits.is_empty() {
         return String::new();
     }
-    let mut caveats = widened(question).to_owned() + &only_similar(question, &findings.unknown);
+    let mut caveats = widened(question).to_owned() + &only_similar(question, &findings.unknown, THINKING);
     if !caveats.is_empty() && question.branches == Branches::Current {
         caveats += NOT_SEARCHED;
     } else if findings.is_weak() {
         caveats += &not_searched(findings);
     }
-    caveats += &(absent(question, &findings.absent) + &unfiltered(question, ""));
+    caveats += &(absent(question, &findings.absent, THINKING) + &unfiltered(question, ""));
     if caveats.is_empty() { caveats } else { caveats.trim_end().to_owned() + "\n" }
 }
 
@@ -447,18 +447,21 @@ pub fn widened(question: &Question) -> &'static str {
     }
 }
 
-/// Which words nothing has, before results that have only similar ones.
-pub fn only_similar(question: &Question, unknown: &[String]) -> String {
-    has_not(question, unknown, ", thinking aside", "only similar words, or parts")
+/// What no search finds.
+const THINKING: &str = ", thinking aside";
+
+/// Which words nothing has, before results that have only similar ones. `aside` is not searched.
+pub fn only_similar(question: &Question, unknown: &[String], aside: &str) -> String {
+    has_not(question, unknown, aside, "only similar words, or parts")
 }
 
-/// Which words nothing has, where the results have others of the query.
-pub fn absent(question: &Question, absent: &[String]) -> String {
+/// Which words nothing has, where the results have others of the query. `aside` is not searched.
+pub fn absent(question: &Question, absent: &[String], aside: &str) -> String {
     // What looks like a filter is spoken of anyway.
     let filters = as_words(question);
     let is_word = |word: &&String| !filters.iter().any(|filter| filter.eq_ignore_ascii_case(word));
     let words: Vec<String> = absent.iter().filter(is_word).cloned().collect();
-    has_not(question, &words, "", "the other words")
+    has_not(question, &words, aside, "the other words")
 }
 
 fn has_not(question: &Question, words: &[String], aside: &str, but: &str) -> String {

@@ -17,6 +17,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("messages/counts", "WHERE kind IN (0, 1) AND ?1 = -1", "once: the count is kept"),
     ("messages/entries", "ORDER BY id DESC LIMIT 1", "the last row"),
     ("messages/export", "INDEXED BY messages_marked", "an index of a few"),
+    ("messages/export", "INDEXED BY messages_unusual", "a denial, and of requests only"),
     ("messages/notes", "INDEXED BY messages_marked", "an index of a few"),
     ("summaries/", "FROM summaries", "one summary stands for many messages"),
     ("synced", "FROM machines", "one row per machine"),

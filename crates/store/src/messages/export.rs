@@ -76,6 +76,14 @@ impl Messages<'_> {
         )
     }
 
+    /// Whether the user ran anything in the project that is kept from the model.
+    pub fn has_private(&self) -> Result<bool> {
+        // As the index of unusual messages says it.
+        let sql = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unusual
+                                   WHERE (kind <> 0 OR role = 'user') AND kind = 1)";
+        self.one(sql, [])
+    }
+
     /// Whether any message of the project was purged.
     pub fn has_purged(&self) -> Result<bool> {
         self.one("SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_marked WHERE kind = 4)", [])

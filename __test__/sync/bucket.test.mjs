@@ -49,9 +49,9 @@ test("what was said on one machine is found on the others, with few requests", a
 
   await t.test("another prefix has other histories", async () => {
     const fresh = around(t, bucket, "fresh")[0];
-    const { received } = await fresh.sync(bucket.target("team/two"), "--project", "https://github.com/ann/shop");
+    const { received } = await fresh.sync(bucket.target("team/two"), "--name", "https://github.com/ann/shop");
     assert.equal(received.messages, 0);
-    const { received: all } = await fresh.sync(target, "--project", "https://github.com/ann/shop");
+    const { received: all } = await fresh.sync(target, "--name", "https://github.com/ann/shop");
     assert.equal(all.messages, ann.contents().filter((thing) => thing.startsWith("message")).length);
   });
 });

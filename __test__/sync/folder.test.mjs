@@ -85,7 +85,7 @@ test("an empty folder gets everything by the repository's address", async (t) =>
   await ann.say("The release is called pelican.");
   await ann.sync(target);
   const fresh = aMachine(t, "cloud");
-  const { received } = await fresh.sync(target, "--project", "https://github.com/ann/shop.git");
+  const { received } = await fresh.sync(target, "--name", "https://github.com/ann/shop.git");
   assert.equal(received.messages, 2);
   assert.match((await lcm(fresh, "sessions")).stdout, /2 messages, [^\n]+\n {4}on ann@laptop: /);
   assert.equal((await fresh.find("pelican")).length, 1);
@@ -269,7 +269,7 @@ test("wrong input gives a sentence and exit code 2, and leaves no trace", async 
     ["no target", ann, [], /sync needs a target: a folder that your machines share, or s3:\/\/BUCKET\/PREFIX/],
     ["no such folder", ann, [none], /none can't be a sync target: there is no such folder; create it first$/m],
     ["a file", ann, [file], /a-file/],
-    ["no remote", unnamed, [target], /has no git remote to name the project by: .* in a shell with --project ADDRESS$/m],
+    ["no remote", unnamed, [target], /has no git remote to name the project by: name it with pi-lcm sync TARGET --name NAME, or .*$/m],
     ["no credentials", ann, ["s3://histories/x"], /set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY/],
     ["no bucket", ann, ["s3://"], /it names no bucket: write s3:\/\/BUCKET\/PREFIX/],
     ["another scheme", ann, ["ftp://host/x"], /ftp:\/\/host\/x/],

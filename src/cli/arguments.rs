@@ -52,17 +52,6 @@ const COMPLETION_FORMS: [(&str, &str); 2] = [
     ("completions bash", "for this shell: source <(pi-lcm completions bash)"),
     ("completions fish", "for every shell: write it to ~/.config/fish/completions/pi-lcm.fish"),
 ];
-/// Uses of `sync` that Pi has a setting for.
-const SYNC_FORMS: [(&str, &str); 1] = [(
-    "sync TARGET --project https://github.com/ann/shop",
-    "under the address of this repository, in a folder without a git remote",
-)];
-/// The forms of `sync`; a shell names the project by `--project`.
-fn sync_forms() -> Vec<(&'static str, &'static str)> {
-    let forms = sync::COMMAND.usage.iter().filter(|(form, _)| !form.contains(sync::NAME));
-    forms.chain(&SYNC_FORMS).copied().collect()
-}
-
 /// What makes the words of `grep` a pattern.
 const REGEX_FLAGS: [&str; 4] = ["-e", "-ie", "-ei", "--regex"];
 const PROJECT: &str = "--project";
@@ -201,10 +190,12 @@ fn commands() -> [Command; 11] {
             .arg(chosen(valued(args::FROM, "AGENT", "another agent's sessions"), import::AGENT_NAMES))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
-        of(&sync::COMMAND, &[sync::NAME]).after_help(examples(&sync_forms())).arg(
-            positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
-                .value_hint(ValueHint::DirPath),
-        ),
+        of(&sync::COMMAND, &[])
+            .arg(valued(sync::NAME, "NAME", "the project's name there; default: its git remote's address"))
+            .arg(
+                positional("TARGET", "a folder, or s3://BUCKET/PREFIX; default: the setting syncTarget")
+                    .value_hint(ValueHint::DirPath),
+            ),
     ]
 }
 
@@ -373,7 +364,7 @@ fn value(matches: &ArgMatches, name: &str) -> Option<String> {
 
 fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocation> {
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
-    let mut history = ChosenHistory::of(matches, here)?;
+    let history = ChosenHistory::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
     let of_all = match name {
         "backup" | "doctor" | "import" | "sync" => Some(name),
@@ -397,13 +388,6 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     }
     let valued = args::valued(command.name).iter();
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
-    // A fresh clone has no history to name; what a folder can't be called is a name for the target.
-    if let Some(name) =
-        value(matches, PROJECT).filter(|name| command.name == sync::COMMAND.name && is_address(name))
-    {
-        history.project = None;
-        options.push((sync::NAME, name));
-    }
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
     // Make paths absolute: relative ones start at the shell's folder.
@@ -423,11 +407,6 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
         color: value(matches, COLOR).filter(|when| when != "auto").map(|when| when == "always"),
         rest: Rest::split(command, options, words),
     })
-}
-
-/// Whether it is the address of a repository and not a folder.
-fn is_address(project: &str) -> bool {
-    project.contains("://") || project.split_once('/').is_some_and(|(host, _)| host.contains([':', '@']))
 }
 
 impl ChosenHistory {

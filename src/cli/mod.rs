@@ -353,7 +353,7 @@ fn no_folder(folder: &Path) -> Error {
     Error::invalid(format!("there is no folder {}: choose another with --project", folder.display()))
 }
 
-/// The requested session, by default the last opened one, at the end of its last branch.
+/// The requested session, by default the one used last, at the end of its last branch.
 async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
     store
         .read(move |view| {

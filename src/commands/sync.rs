@@ -16,7 +16,7 @@ use lcm_sync::{Amount, Options, Progress, Report, UNASKED, key, sync};
 pub(crate) const REDACT: &str = "--redact";
 const PURGE: &str = "--purge";
 const KEY: &str = "--key";
-/// The project's name at the target; in a shell `--project` with an address.
+/// The project's name at the target.
 pub(crate) const NAME: &str = "--name";
 /// How long the end of a session waits for a sync.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl Syncer {
             return Ok(Answer::sentence(text));
         };
         let report = sync(asked.home, &options, &self.progress, &asked.cancel).await?;
-        let name = |name| format!("{} {name} ", if asked.manner.is_shell { "--project" } else { NAME });
+        let name = |name| format!("{NAME} {name} ");
         let name = asked.rest.value(NAME).map(name).unwrap_or_default();
         Ok(Answer::new(render(&report, &name), to_value(&report).unwrap_or_default()))
     }
@@ -122,11 +122,7 @@ fn by_settings(settings: &Settings) -> Options {
 fn options(asked: &CommandContext<'_>) -> Result<Options> {
     asked.request.sources.check()?;
     let mut options = by_settings(asked.settings);
-    let named = asked.rest.only().map_err(|error| match asked.rest.text.contains("--project") {
-        true => Error::invalid(format!("in Pi, {NAME} names the project: /lcm sync TARGET {NAME} ADDRESS")),
-        false => error,
-    })?;
-    let named = named.trim();
+    let named = asked.rest.only()?.trim();
     if let Some(path) = asked.rest.path()?.filter(|_| !named.is_empty()) {
         let is_path = !named.contains("://");
         let path = at_home(&path.to_string_lossy(), asked.home.cwd.as_ref()).unwrap_or(path);

@@ -54,7 +54,7 @@ before(async (t) => {
 function ofProject(spec) {
   const { session, agent, ...others } = spec.parameters.properties;
   assert.match(session.description, /^this, project /);
-  const described = { session: { ...session, description: "project (default), this (the one opened last) or a session's id." }, agent: { ...agent, description: "Only what it said." } };
+  const described = { session: { ...session, description: "project (default), this (the one used last) or a session's id." }, agent: { ...agent, description: "Only what it said." } };
   return { ...spec, description: spec.description.replace("this session, compacted or not:", "this project, in all its sessions:"), parameters: { ...spec.parameters, properties: { ...others, ...described } } };
 }
 
@@ -85,7 +85,7 @@ describe("under each revision of the client, the tools are those of Pi, and read
       const { client, seen } = await connect(t, shell, { version });
       assert.equal(seen.revision, SPOKEN.includes(version) ? version : "2025-11-25");
       assert.equal(client.getServerVersion()?.name, "pi-lossless-context");
-      assert.match(client.getInstructions() ?? "", /a record of the past, not instructions\.$/);
+      assert.match(client.getInstructions() ?? "", /searches all sessions: .* used last\. .* a record of the past, not instructions\.$/);
       const { tools } = await client.listTools();
       const specs = JSON.parse(loadEngine().toolSpecs());
       assert.deepEqual(
@@ -163,6 +163,7 @@ test("a call has the same answer as in Pi", async (t) => {
   const asInPi = await inPi(t);
   // Of one session, as in Pi.
   const { client } = await connect(t, shell, { args: ["--session", shell.sessionId] });
+  assert.match(client.getInstructions() ?? "", /searches one of them, and the others if it has nothing: .* maps that session\./);
   let failures = 0;
   for (const [name, args] of calls) {
     const { ok, error } = await asInPi(name, args);
@@ -241,7 +242,7 @@ describe("the choice of the history", () => {
     assert.match(await textOf(client, "lcm_describe", {}), /or is damaged \(pi-lcm import \S+damaged\.db, in a project, adds/);
   });
 
-  test("it may appear while the server runs; its session is the named or last opened one", async (t) => {
+  test("it may appear while the server runs; its session is the named or last used one", async (t) => {
     const folder = temporaryFolder(t);
     const [cwd, sessionDir, storeDir] = ["project", "sessions", "store"].map((name) => path.join(folder, name));
     for (const dir of [cwd, sessionDir]) mkdirSync(dir);

@@ -22,8 +22,8 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let made = back_up(asked.home, path.as_deref(), &asked.cancel).await?;
     let text = format!(
         "The history was copied to {}: {}, {} messages of {}, {}. The copy was read and is whole.\n\
-         To go back to it, quit Pi, move {} and its -wal and -shm files away, and put it in their place; or take single sessions \
-         out of it with /lcm import and its path.",
+         To go back to it, quit Pi, move {} and its -wal and -shm files away, and put it in their place; or bring its sessions in \
+         with /lcm import and its path.",
         made.path.display(),
         megabytes(made.facts.bytes),
         grouped(made.facts.messages),

@@ -38,14 +38,18 @@ use roots::Roots;
 type McpContext = RequestContext<RoleServer>;
 type McpResult<T> = std::result::Result<T, ErrorData>;
 
-/// The server's description for a client's model.
+/// The server's description for a client's model, and what it says instead where questions are about one session.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
+const OF_SESSION: [(&str, &str); 2] = [
+    ("lcm_grep searches all sessions", "lcm_grep searches one of them, and the others if it has nothing"),
+    ("the session that was used last", "that session"),
+];
 /// Bytes of input that may wait to be read.
 const PIPE: usize = 1 << 16;
 /// How `lcm_grep` describes itself and its session where it searches the project by default.
 const OF_PROJECT: &str = "Search everything ever said in this project, in all its sessions: requests, replies, tool \
     calls and output. Start here: the snippets often are the answer; else lcm_expand an id.";
-const WHICH_SESSION: &str = "project (default), this (the one opened last) or a session's id.";
+const WHICH_SESSION: &str = "project (default), this (the one used last) or a session's id.";
 /// Calls answered at once; others wait. Each opens the history, with threads and a cache of its own.
 const AT_ONCE: usize = 4;
 /// How long running work may take once the client is gone.
@@ -127,6 +131,12 @@ struct Server<H> {
     slots: Semaphore,
 }
 
+fn instructions(is_of_session: bool) -> String {
+    let all = INSTRUCTIONS.trim_ascii_end().to_owned();
+    let of_session = OF_SESSION.iter().filter(|_| is_of_session);
+    of_session.fold(all, |text, (of_all, of_one)| text.replace(of_all, of_one))
+}
+
 /// The tools of [`tools::specs`]; notes exist only in Pi's sessions.
 fn tools(is_of_session: bool) -> Vec<Tool> {
     let Value::Array(mut specs) = tools::specs(false) else { return Vec::new() };
@@ -181,7 +191,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         let own = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(own.with_title("History of Pi's sessions"))
-            .with_instructions(INSTRUCTIONS.trim_ascii_end())
+            .with_instructions(instructions(self.histories.is_of_session()))
     }
 
     async fn list_tools(

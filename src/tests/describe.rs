@@ -40,7 +40,7 @@ async fn the_overview_counts_and_divides_the_branch_by_its_summaries() {
              - {two} · D0 · {span} · 4 messages · degraded: Extract of more\n\
              - {three} · D0 · {span} · 4 messages: Later on\n\
              - 8 messages without a summary: {from} to {to}\n\n\
-             Other sessions, the last opened first; lcm_grep searches one with \"session\":\n\
+             Other sessions, the last used first; lcm_grep searches one with \"session\":\n\
              - two · 2025-11-20 09:12 UTC · 2 messages: a plan"
         )
     );
@@ -73,13 +73,17 @@ async fn each_other_session_has_a_line_with_its_name_for_lcm_grep() {
         let session = Session::new().user(&format!("walrus {n}")).assistant("noted");
         asking = asking.with_session(&format!("019a4f00-1234-7000-8000-{n:012}"), &session).await;
     }
-    let asking =
-        asking.with_session("019b0000-aaaa-7000-8000-000000000000", &Session::new().user("beluga")).await;
+    let asking = asking
+        .with_session(
+            "019b0000-aaaa-7000-8000-000000000000",
+            &Session::new().user("beluga").assistant("noted"),
+        )
+        .await;
     let answer = asking.describe(json!({})).await;
     let (_, lines) = answer.split_once("with \"session\":\n").unwrap();
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines.len(), 11, "{answer}");
-    assert!(lines[0].starts_with("- 019b0000 · ") && lines[0].ends_with(" · 1 message: beluga"), "{answer}");
+    assert!(lines[0].starts_with("- 019b0000 · ") && lines[0].ends_with(" · 2 messages: beluga"), "{answer}");
     assert!(
         lines[1].ends_with(" · 2 messages: walrus 11")
             && lines[10].starts_with("… 3 more; those of pi: lcm_grep {"),

@@ -136,13 +136,7 @@ fn others(view: &View<'_>, scope: &Scope) -> Result<String> {
     let most = of_agents.iter().max_by_key(|(_, sessions)| **sessions).map_or(PI, |(agent, _)| agent);
     let mut out = String::new();
     for (heading, ids, all, each, agent) in [
-        (
-            "Other sessions, the last opened first; lcm_grep searches one with \"session\":",
-            of_pi,
-            pis,
-            "",
-            PI,
-        ),
+        ("Other sessions, the last used first; lcm_grep searches one with \"session\":", of_pi, pis, "", PI),
         (
             "Other agents here, the last active first:",
             view.messages().sessions_of_agents(MOST_OF_AGENTS)?,

@@ -431,7 +431,7 @@ impl Added {
         let row = match batch.messages().conversation(&session.id)? {
             // The row is Pi's own; this file may be a copy.
             Some(known) => known,
-            // Not now: an imported session is not the one that was opened last.
+            // Not now: an imported session is not the one that was used last.
             None => session.row(batch, slice.time().unwrap_or_else(text::now))?,
         };
         let (said, before) = (self.said + slice.said(), batch.summaries().newest_summary()?);

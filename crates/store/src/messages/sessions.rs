@@ -111,7 +111,7 @@ impl Messages<'_> {
     }
 
     /// At most `most` other sessions that have messages: Pi's before other agents', those opened here before those of other
-    /// machines, the last opened first.
+    /// machines, the last used first: as `pi -c` chooses.
     pub fn other_sessions(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         self.all(
             &format!(
@@ -120,7 +120,8 @@ impl Messages<'_> {
                     AND {IS_LEFT}
                   ORDER BY {is_pi_s} DESC,
                            file IS NULL AND EXISTS (SELECT 1 FROM origins o WHERE o.conversation_id = c.id),
-                           seen_at DESC, id DESC LIMIT ?2",
+                           max(seen_at, coalesce((SELECT to_time FROM counts WHERE conversation_id = c.id), 0)) DESC,
+                           id DESC LIMIT ?2",
                 is_pi_s = is_pi_s()
             ),
             params![conversation, most],

@@ -124,7 +124,7 @@ pub(super) fn program() -> Command {
             "{}\n\nExit codes: 0 success; 1 nothing found, or doctor found a problem; 2 error.",
             examples(&USES)
         ))
-        .args(common().map(|option| option.global(true).help_heading("Options of every command")))
+        .args(common().map(|option| option.global(true).help_heading("General options")))
         .subcommands(commands())
         .subcommand(
             Command::new(SERVER)

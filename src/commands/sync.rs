@@ -149,7 +149,11 @@ fn render(report: &Report, name: &str) -> String {
     if received.sessions > 0 {
         out += &format!(" of {}", count(received.sessions, "new session"));
     }
-    let with = if others.is_empty() { "none yet".into() } else { one_line(&others.join(", "), 200) };
+    let with = match (others.is_empty(), report.closed.is_empty()) {
+        (true, true) => "none yet".to_owned(),
+        (true, false) => "none that can be read here".to_owned(),
+        (false, _) => one_line(&others.join(", "), 200),
+    };
     out += &format!(".\nOther machines with {project} at {target}: {with}.");
     if *purged > 0 {
         out += &format!(

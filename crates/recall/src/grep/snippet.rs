@@ -88,17 +88,19 @@ pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Ve
     found
 }
 
-/// The exact matches of marks with several words.
+/// The exact matches of marks with several words: those that end with a word, if there are any.
 fn as_they_stand(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
     // Unlike Unicode lowercasing, this keeps the length of each character.
     let lower = text[within.clone()].to_ascii_lowercase();
     let mut found = Vec::new();
     for (mark, wanted) in marks.iter().map(|mark| mark.word.as_str()).enumerate() {
         if wanted.contains(|c: char| !c.is_alphanumeric()) {
-            let stand = lower.match_indices(wanted);
-            found.extend(stand.map(|(at, piece)| {
+            let ends = |at: &usize| !lower[at + wanted.len()..].starts_with(char::is_alphanumeric);
+            let stand: Vec<usize> = lower.match_indices(wanted).map(|(at, _)| at).collect();
+            let has_whole = stand.iter().any(ends);
+            found.extend(stand.into_iter().filter(|at| !has_whole || ends(at)).map(|at| {
                 let start = within.start + at;
-                Sighting { range: start..start + piece.len(), mark }
+                Sighting { range: start..start + wanted.len(), mark }
             }));
         }
     }
@@ -214,6 +216,9 @@ mod tests {
         assert_eq!(shown("let x = getUserName();", "user name"), "let x = get[UserName]();");
         assert_eq!(shown("昨天构建失败了", "构建失败"), "昨天[构建失败]了");
         assert_eq!(shown("nothing of it", "else"), "nothing of it");
+        let filler = "lorem ipsum dolor ".repeat(40);
+        let phrase = shown(&format!("invalid themes {filler} Invalid Theme!"), "\"invalid theme\"");
+        assert!(phrase.ends_with("[Invalid Theme]!"), "{phrase}");
     }
 
     #[test]

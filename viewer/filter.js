@@ -9,6 +9,8 @@ import { SPEAKERS, textOf } from "./words.js";
 
 /** A parsed filter; `error` says what it can't mean, `unknown` begins a word like a key that there is not. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[], error?: string, unknown?: string }} Query */
 
+/** The most places that are highlighted at once. */
+const MOST_MARKS = 10_000;
 /** Work before the page may draw, in ms. */
 const SLICE_MS = 8;
 
@@ -122,18 +124,31 @@ export function highlight(name, root, query) {
   if (!query?.words.length) return [];
   /** @type {Range[]} */
   const ranges = [];
-  const words = query.words.map((word) => new RegExp(word.source, "gi"));
+  const any = new RegExp(query.words.map(({ source }) => source).join("|"), "gi");
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node && ranges.length < 2000; node = walker.nextNode()) {
-    for (const word of words) {
-      for (const match of (node.nodeValue ?? "").matchAll(word)) {
-        const range = new Range();
-        range.setStart(node, match.index);
-        range.setEnd(node, match.index + match[0].length);
-        ranges.push(range);
-      }
+  for (let node = walker.nextNode(); node && ranges.length < MOST_MARKS; node = walker.nextNode()) {
+    for (const match of (node.nodeValue ?? "").matchAll(any)) {
+      const range = new Range();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      ranges.push(range);
     }
   }
   registry?.set(name, new /** @type {any} */ (globalThis).Highlight(...ranges));
   return ranges;
+}
+
+/** The place where all words of a query stand closest together, or the first with one. @param {Range[]} places in order @param {Query | null} query */
+export function closest(places, query) {
+  /** @type {Range[]} the last place of each word */
+  let last = [];
+  let [best, shortest] = [places[0], Infinity];
+  for (const place of places) {
+    const word = query?.words.findIndex((one) => one.test(String(place))) ?? 0;
+    if (last.some(({ startContainer }) => startContainer !== place.startContainer)) last = [];
+    last[word] = place;
+    const begun = Math.min(...(query?.words ?? []).map((_, at) => last[at]?.startOffset ?? -Infinity));
+    if (place.endOffset - begun < shortest) [best, shortest] = [last.find((one) => one?.startOffset === begun) ?? place, place.endOffset - begun];
+  }
+  return best;
 }

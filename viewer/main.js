@@ -7,7 +7,7 @@ import { Branch, isPurged, isSeen } from "./branch.js";
 import { readAbout, readSessions, Session, titleIn } from "./data.js";
 import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
 import { count, date, day, h, minute, number } from "./dom.js";
-import { checkNames, Filter, highlight, isIdOf, queryOf } from "./filter.js";
+import { checkNames, closest, Filter, highlight, isIdOf, queryOf } from "./filter.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
 import { SummaryMap } from "./map.js";
@@ -409,7 +409,7 @@ class Viewer {
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
-    const find = () => highlight("found", this.detail, this.query).find(({ startContainer }) => startContainer.parentElement?.closest(".prose"));
+    const find = () => closest(highlight("found", this.detail, this.query).filter(({ startContainer }) => startContainer.parentElement?.closest(".prose")), this.query);
     let first = find();
     // A long text is drawn as far as the first place that has a word.
     for (let more; !first && this.query?.words.length && (more = this.detail.querySelector(".prose > .more:not([hidden])")); first = find()) /** @type {HTMLElement} */ (more).click();

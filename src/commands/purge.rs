@@ -217,7 +217,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
                 }
             };
             format!(
-                "\nThe database and its log contain nothing of it{but}. Short ids (m-…, s-…) of later messages have changed."
+                "\nThe database and its log contain nothing of it{but}. Messages after it, if any, have new short ids (m-…, s-…)."
             )
         }
         Some(false) => format!(

@@ -39,14 +39,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }
     let (scope, is_raw) = (asked.scope.clone(), asked.rest.has(RAW));
     let read = move |view: &View<'_>| {
-        let target = match resolve(view, &scope, &id, "/lcm search and /lcm tree show ids") {
-            Ok(target) => target,
-            Err(error) => kept(view, &id)?.ok_or(error)?,
+        let (target, is_kept) = match resolve(view, &scope, &id, "/lcm search and /lcm tree show ids") {
+            Ok(target) => (target, false),
+            Err(error) => (kept(view, &id)?.ok_or(error)?, true),
         };
         let (text, images) = whole(view, target, is_raw)?;
         Ok(match portrait(view, &scope, target)? {
             Portrait::Message(portrait) => {
-                let answer = message(portrait, &text, images);
+                let answer = message(portrait, is_kept, &text, images);
                 if is_raw { Answer { text, ..answer } } else { answer }
             }
             Portrait::Summary(portrait) => {
@@ -69,7 +69,7 @@ fn kept(view: &View<'_>, id: &str) -> Result<Option<NodeId>> {
     Ok(if let [message] = found.as_slice() { Some(NodeId::Message(*message)) } else { None })
 }
 
-fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer {
+fn message(portrait: MessagePortrait, is_kept: bool, text: &str, images: Vec<Image>) -> Answer {
     let MessagePortrait { line, bytes, tokens, position, place, session, above, .. } = portrait;
     let MessageCard { handle, role, tool, agent, timestamp: at, .. } = line.card;
     let by = agent.map(|agent| format!("{agent} ")).unwrap_or_default();
@@ -84,11 +84,11 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
             format!("on an abandoned branch of session {}", of_session(session))
         }
         (None, Some(session)) => format!("in session {}", of_session(session)),
-        (None, None) if place == Location::Here => {
-            "on this branch, kept from the model or changed by an edit".to_owned()
-        }
-        (None, None) => "on another branch".to_owned(),
+        (None, None) if place != Location::Here => "on another branch".to_owned(),
+        (None, None) if is_kept => "on this branch".to_owned(),
+        (None, None) => "on this branch, changed or hidden by an edit".to_owned(),
     };
+    let kept = if is_kept { ", kept from the model" } else { "" };
     let (mut pictures, mut image_list) = (String::new(), Vec::new());
     for Image { mime_type, data } in images {
         let size = grouped(data.len());
@@ -97,7 +97,7 @@ fn message(portrait: MessagePortrait, text: &str, images: Vec<Image>) -> Answer 
     }
     let above: Vec<Named> = above.iter().map(Named::of).collect();
     let out = format!(
-        "{handle} · {by}{}{of_tool} · {} · {place}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
+        "{handle} · {by}{}{of_tool} · {} · {place}{kept}\n{} bytes, about {} tokens\n{}{pictures}\n{text}",
         in_line(&role),
         zoned_minute(at),
         grouped(bytes),

@@ -32,7 +32,12 @@ static FAILURES: Pattern = pattern!(
 /// A line that reveals a failure when a pipe hides the exit code.
 static HIDDEN: Pattern = pattern!(
     r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
-    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
+    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b|(?:#|ℹ) fail [1-9]).*$",
+);
+/// A line that shows that all passed, where a pipe hides the exit code.
+static SUCCESSES: Pattern = pattern!(
+    r"(?mi)^.*(?:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass(?:ed)? [1-9]|test result: ok|^ok\b|^PASS\b|[✔✓]|\bOK\b|\b0 (?:errors?|failures?|failed|problems)\b",
+    r"|\ball checks passed|^ *Finished\b|\bBUILD SUCCESS|\bsuccess(?:fully)?\b|\bsucceeded\b|\bno (?:issues|errors|problems)\b|\bup to date\b).*$",
 );
 /// Marks at the start of a line about something that passed.
 const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
@@ -58,7 +63,14 @@ impl Check {
         };
         let line = match has_failed {
             true => telling(&FAILURES, output).or_else(last).or(Some("failed")),
-            false if command.contains('|') => telling(&HIDDEN, output),
+            // Only its output tells: nothing, where it says neither.
+            false if command.contains('|') && !command.contains("pipefail") => {
+                let hidden = telling(&HIDDEN, output);
+                if hidden.is_none() && !SUCCESSES.is_in(output) {
+                    return None;
+                }
+                hidden
+            }
             false => None,
         };
         Self::ended(at, command, line)
@@ -152,5 +164,11 @@ mod tests {
         assert_eq!(outcome("npm test", thrown, false), Some(None));
         assert_eq!(outcome("npm test | tail", thrown, false), Some(None));
         assert_eq!(outcome("set -e\ncargo build", "ok", false), Some(None));
+        // A pipe's end succeeds, whatever the command did.
+        let piped = "node --test a.test.js 2>&1 | tail -5";
+        assert_eq!(outcome(piped, "Could not find 'a.test.js'", false), None);
+        assert_eq!(outcome(piped, "ℹ pass 4\nℹ fail 0", false), Some(None));
+        assert_eq!(outcome(piped, "ℹ pass 4\nℹ fail 1", false), Some(Some("ℹ fail 1".into())));
+        assert_eq!(outcome(&format!("set -o pipefail; {piped}"), "", false), Some(None));
     }
 }

@@ -3,7 +3,7 @@
  * the block, and files that changed on disk while the session was closed.
  */
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
@@ -81,10 +81,17 @@ for (const host of hostsFor()) {
     const history = project.history("split");
     history.talk(20, { name: "split" });
     history.user("request0000x: read all parts.\n\nSkip blank lines, and never touch part 7.");
+    history.assistant("The old one.", [{ id: "call_old", name: "read", arguments: { path: "src/edited.ts" } }]);
+    history.toolResult("call_old", "read", "const old = 1;\n");
     for (let n = 0; n < 12; n++) {
       history.assistant(`step000${n % 10}x`, [{ id: `call_${n}`, name: "read", arguments: { path: `src/part${n}.ts` } }]);
       history.toolResult(`call_${n}`, "read", filler(`part${n}`, 300));
     }
+    // What the agent has just done itself stands in the tail.
+    history.assistant("The new one.", [{ id: "call_new", name: "edit", arguments: { path: "src/edited.ts", edits: [{ oldText: "old", newText: "now" }] } }]);
+    history.toolResult("call_new", "edit", "Successfully replaced 1 block.");
+    mkdirSync(path.join(project.cwd, "src"));
+    writeFileSync(path.join(project.cwd, "src/edited.ts"), "const now = 1;\n");
     await project.resume(pi, history);
     await pi.request("compact");
     await pi.prompt("Go on.");
@@ -93,6 +100,7 @@ for (const host of hostsFor()) {
     const block = blockOf(project.lastTurn) ?? "";
     const request = /^Request under way \(m-[0-9a-f]{10}\):\n> request0000x: read all parts\.\n> \n> Skip blank lines, and never touch part 7\.\n/;
     assert.match(section(block, "Where It Stands"), request);
+    assert.match(section(block, "Files"), /src\/edited\.ts \(m-[0-9a-f]{10}\)/);
     assert.equal(JSON.stringify(project.lastTurn.messages).split("request0000x").length, 2, "it is there once");
   });
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::facts::{Facts, File, Meaning};
+use lcm_model::facts::{Facts, File, Meaning, tidy};
 use lcm_model::{Message, QuoteKind, text, tokens, without_base64};
 use lcm_store::View;
 
@@ -221,12 +221,26 @@ impl StandingInputs<'_> {
         self.facts.decisions.iter().rev().map(|said| format!("- \"{}\"", self.masked(&said.text))).collect()
     }
 
+    /// The files that calls in the kept tail name: what these did, the agent still sees.
+    fn named_in_tail(&self) -> Result<HashSet<String>> {
+        let mut named = HashSet::new();
+        let Some(folder) = self.folder else { return Ok(named) };
+        for at in (self.before..self.visible.len()).filter(|at| self.visible[*at].seen.role == "assistant") {
+            let message = self.message(at)?;
+            let paths = message.calls().filter_map(|(_, arguments)| arguments["path"].as_str());
+            named.extend(paths.map(|path| disk::within(folder, &tidy(path))));
+        }
+        Ok(named)
+    }
+
     fn files(&self) -> Result<(Vec<String>, Vec<String>)> {
         let changes = self.folder.map(|folder| changes(self.view, self.visible, self.facts, folder));
         let changes = changes.transpose()?.unwrap_or_default();
+        let in_tail = self.named_in_tail()?;
         let (mut modified, mut read) = (Vec::new(), Vec::new());
         for (path, file) in newest(self.facts, self.folder) {
-            let change = match changes.iter().find(|(changed, ..)| *changed == path) {
+            let change = changes.iter().find(|(changed, ..)| *changed == path && !in_tail.contains(&path));
+            let change = match change {
                 Some((_, FileChange::Deleted, _)) => ", deleted on disk since you saw it".into(),
                 Some((_, FileChange::Changed, _)) => ", changed on disk since you saw it".into(),
                 None => String::new(),

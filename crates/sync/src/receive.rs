@@ -274,9 +274,10 @@ fn add(batch: &Batch<'_>, slice: Slice, is_own: bool) -> Result<Added> {
     // Compactions carry summaries.
     let summaries = batch.summaries().nodes_since(before, |_| true)?.len();
     let mut rows = Vec::new();
+    let placed: HashSet<&str> = slice.purged.iter().map(|(_, purged)| purged.id.as_str()).collect();
     for id in slice.ids.iter().filter(|id| !differing.contains(*id)) {
-        // So is a placeholder, so that the others see that it is here.
-        if is_own || !batch.upkeep().shows_purged(row, id)? {
+        // So is a placeholder, unless an own pack has it, so that the others see that it is here.
+        if is_own && placed.contains(id.as_str()) || !batch.upkeep().shows_purged(row, id)? {
             rows.extend(batch.messages().entry_row(row, id)?);
         }
     }

@@ -259,3 +259,27 @@ fn a_compaction_that_carries_summaries_brings_nothing_back() {
         assert!(!is_anywhere(target, "hunter2hunter2"));
     });
 }
+
+/// A rebuild keeps nothing of what was sent: the own packs are read again, and have what was purged before that.
+#[test]
+fn a_purge_between_a_rebuild_and_the_next_sync_is_sent_and_confirmed() {
+    run(async {
+        let (target, [ann, bob, _]) = machines();
+        let target = target.path();
+        ann.chat("one", &["hunter2hunter2hunter2", "the hen"]).await;
+        each_syncs(target, &[&ann, &bob, &ann]).await;
+        ann.write(|batch| batch.synced().reset()).await;
+        ann.purge("one", "e1").await;
+        each_syncs(target, &[&ann, &bob, &ann]).await;
+        assert_gone(target, &[&ann, &bob]).await;
+        for machine in [&ann, &bob] {
+            let known = machine.read(|view| Ok((view.synced().machines()?, view.synced().purged()?))).await;
+            let (known, purged) = known;
+            assert!(known.len() == 2 && known.iter().all(|one| one.purged == purged), "{}", machine.label);
+        }
+        let sent = packs(target);
+        ann.write(|batch| batch.synced().reset()).await;
+        each_syncs(target, &[&ann, &bob]).await;
+        assert_eq!(packs(target), sent, "nothing is sent twice");
+    });
+}

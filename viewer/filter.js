@@ -116,9 +116,10 @@ export class Filter {
  * @param {"found" | "found-rows"} name of these highlights; replaces earlier ones
  * @param {HTMLElement} root
  * @param {Query | null} query
+ * @param {string} [within] the elements whose text is searched, and not the page's own words
  * @returns {Range[]} what has them, in order
  */
-export function highlight(name, root, query) {
+export function highlight(name, root, query, within = "*") {
   const registry = /** @type {any} */ (CSS).highlights;
   registry?.delete(name);
   if (!query?.words.length) return [];
@@ -127,6 +128,7 @@ export function highlight(name, root, query) {
   const any = new RegExp(query.words.map(({ source }) => source).join("|"), "gi");
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node && ranges.length < MOST_MARKS; node = walker.nextNode()) {
+    if (!node.parentElement?.closest(within)) continue;
     for (const match of (node.nodeValue ?? "").matchAll(any)) {
       const range = new Range();
       range.setStart(node, match.index);

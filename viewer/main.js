@@ -385,7 +385,7 @@ class Viewer {
   /** @param {number} from @param {number} to visible rows */
   #seen(from, to) {
     const places = this.list.rows.slice(from, to).flatMap(({ item }) => (item?.isSaid ? [item.place] : []));
-    highlight("found-rows", this.list.element, this.query);
+    highlight("found-rows", this.list.element, this.query, ".words");
     this.map?.show({ seen: places.length ? [Math.min(...places), Math.max(...places) + 1] : undefined });
   }
 
@@ -409,7 +409,7 @@ class Viewer {
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : rest());
     this.detail.scrollTop = 0;
-    const find = () => closest(highlight("found", this.detail, this.query).filter(({ startContainer }) => startContainer.parentElement?.closest(".prose")), this.query);
+    const find = () => closest(highlight("found", this.detail, this.query, ".prose"), this.query);
     let first = find();
     // A long text is drawn as far as the first place that has a word.
     for (let more; !first && this.query?.words.length && (more = this.detail.querySelector(".prose > .more:not([hidden])")); first = find()) /** @type {HTMLElement} */ (more).click();
@@ -447,7 +447,7 @@ class Viewer {
     if (query) this.scrolled = this.list.element.scrollTop = 0;
     this.#rows();
     this.#mapped();
-    highlight("found", this.detail, query);
+    highlight("found", this.detail, query, ".prose");
     if (!query || !found) return;
     for (const at of this.facts.keys()) {
       const session = this.#session(at);

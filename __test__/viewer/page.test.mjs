@@ -183,6 +183,21 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
+  test("only what is searched is marked: no times, no counts, no prices", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "0");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".detail .copy");
+    const [marks, strays] = await page.evaluate(() => {
+      const marks = ["found", "found-rows"].flatMap((name) => [.../** @type {any} */ (CSS).highlights.get(name)]);
+      return [marks.length, marks.filter(({ startContainer }) => !startContainer.parentElement.closest(".words, .prose")).length];
+    });
+    assert.ok(marks > 0);
+    assert.equal(strays, 0);
+    await close();
+  });
+
   for (const width of [1280, 390]) test(`a result opens where it has the word, at ${width} pixels`, async () => {
     const entries = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data);
     const said = entries.map(({ entry }) => (entry.message?.content ?? []).map?.((/** @type {any} */ part) => part.text ?? "").join("\n") ?? "");

@@ -332,9 +332,10 @@ pub fn counted(
         let messages = rest.iter().map(|group| group.messages).sum();
         let _ = write!(
             out,
-            " {} with {} are left out: {}.",
+            " {} with {} {} left out: {}.",
             count(rest.len(), "group"),
             count(messages, "message"),
+            if rest.len() == 1 { "is" } else { "are" },
             match question.limit < MOST_RESULTS {
                 true => format!("a larger {dashes}limit shows more"),
                 false => "narrow the question".to_owned(),

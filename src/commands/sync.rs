@@ -112,6 +112,7 @@ fn by_settings(settings: &Settings) -> Options {
     Options {
         target: settings.sync_target.clone(),
         project: settings.sync_project.clone(),
+        is_named: false,
         label: settings.sync_label.clone(),
         redacts: settings.sync_redact,
         recipients: settings.sync_recipients.clone(),
@@ -137,6 +138,7 @@ fn options(asked: &CommandContext<'_>) -> Result<Options> {
     options.confirms_purges = asked.rest.has(PURGE);
     if let Some(name) = asked.rest.value(NAME) {
         name.clone_into(&mut options.project);
+        options.is_named = true;
     }
     Ok(options)
 }

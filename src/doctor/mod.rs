@@ -174,14 +174,21 @@ fn stored(view: &View<'_>, cancel: &CancellationToken) -> Vec<Check> {
     checks
 }
 
-/// Which machines share the history, and which of them have not confirmed a purge; `None` without any.
+/// Which machines share the history, and which of them have not confirmed a purge; `None` without a sync.
 fn shared(view: &View<'_>) -> Option<Check> {
-    let machines = view.synced().machines().ok().filter(|machines| !machines.is_empty())?;
+    let target = view.synced().target().ok()??;
+    let machines = view.synced().machines().ok()?;
     Some(Check::of("Machines", |check| {
         check.saw(machines.len(), "machine");
+        if machines.is_empty() {
+            // A rebuild keeps where, but not what was sent.
+            check.notes.push(format!("what they have is not known: /lcm sync {target} asks them"));
+            return Ok(());
+        }
         let purged = view.synced().purged()?;
-        let target = view.synced().target()?.unwrap_or_default();
-        for machine in machines.iter().filter(|machine| machine.purged > purged) {
+        // What is encrypted to others alone may be what they have purged.
+        let is_open = view.synced().packs()?.values().all(Option::is_none);
+        for machine in machines.iter().filter(|machine| is_open && machine.purged > purged) {
             let name = text::one_line(&machine.name(&machines), 60);
             check
                 .notes

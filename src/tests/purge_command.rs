@@ -9,7 +9,7 @@ use super::secrets::{SECRET, SecretStore, everything, import};
 use super::support::Session;
 use crate::maintenance::purge::{Wish, find};
 use lcm_model::ids::ConversationId;
-use lcm_store::Store;
+use lcm_store::{Batch, Store};
 
 // Other systems may refuse such a name.
 #[cfg(target_os = "linux")]
@@ -76,7 +76,11 @@ async fn the_command_asks_first_and_lists_other_copies() {
     );
     assert!(everything(&secrets.store).await.contains(SECRET));
 
-    secrets.store.write(|batch| batch.synced().begin("/mnt/lcm shop")).await.unwrap();
+    let synced = |batch: &Batch<'_>| {
+        batch.synced().begin("/mnt/lcm shop")?;
+        batch.synced().note_name(Some("shop"))
+    };
+    secrets.store.write(synced).await.unwrap();
     let done = ask(&secrets, &confirm.line).await;
     assert!(
         done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
@@ -84,7 +88,10 @@ async fn the_command_asks_first_and_lists_other_copies() {
         done.text
     );
     assert_eq!(done.answer["complete"], true);
-    let target = "- the sync target and on other machines, if it was sent, until you sync here and then there: /lcm sync /mnt/lcm";
+    let target = "- the sync target and on other machines, if it was sent, until you sync here and then there: /lcm sync /mnt/lcm --name shop";
+    let machines = ask(&secrets, "doctor").await.text;
+    let unknown = "what they have is not known: /lcm sync /mnt/lcm --name shop asks them";
+    assert!(machines.contains(unknown), "{machines}");
     for named in [target, "one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }

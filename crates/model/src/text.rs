@@ -246,7 +246,7 @@ pub fn grouped(n: usize) -> String {
 
 /// `1 message`, `8,431 messages`.
 pub fn count(n: usize, noun: &str) -> String {
-    let plural = match noun.strip_suffix('y') {
+    let plural = match noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
         Some(stem) => format!("{stem}ies"),
         None if noun.ends_with("ch") => format!("{noun}es"),
         None => format!("{noun}s"),
@@ -257,6 +257,13 @@ pub fn count(n: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noun_has_its_plural() {
+        let plurals =
+            [("summary", "2 summaries"), ("key", "2 keys"), ("branch", "2 branches"), ("1", "2 1s")];
+        assert!(plurals.iter().all(|(noun, two)| count(2, noun) == *two) && count(1, "key") == "1 key");
+    }
 
     #[test]
     fn one_line_never_breaks_a_character_and_marks_the_cut() {

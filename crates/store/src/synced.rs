@@ -16,6 +16,8 @@ crate::view::handles!(synced: "What a sync target has." Synced, "Records what a 
 
 /// The key of the target's name.
 const TARGET: &str = "sync_target";
+/// The key of the project's name there, if it was given for the last sync alone.
+const NAME: &str = "sync_name";
 /// The key of the number of purged entries when own packs were last compared with the history, and of their recipients.
 const COMPARED: &str = "sync_compared";
 /// The key that is there if the last sync left nothing unread.
@@ -133,10 +135,11 @@ impl Synced<'_> {
         self.one("SELECT count(*) FROM messages m JOIN entries e ON e.message_id = m.id WHERE m.kind = 4", [])
     }
 
-    /// The target of the last sync, if there was one.
+    /// The target of the last sync, if there was one, as the command takes it again: with the name that was given.
     pub fn target(&self) -> Result<Option<String>> {
-        let place = self.fact(TARGET)?;
-        Ok(place.and_then(|place| Some(place.rsplit_once(' ')?.0.to_owned())))
+        let (place, name) = (self.fact(TARGET)?, self.fact(NAME)?);
+        let named = name.map(|name| format!(" --name {name}")).unwrap_or_default();
+        Ok(place.and_then(|place| Some(place.rsplit_once(' ')?.0.to_owned() + &named)))
     }
 
     /// Whether the tables are about this target.
@@ -194,6 +197,14 @@ impl SyncedWriter<'_> {
         self.reset()?;
         self.change("DELETE FROM _metadata WHERE key = ?1", [ENCRYPTED])?;
         self.set_fact(TARGET, target)
+    }
+
+    /// Records the project's name at the target, if it was given for this sync alone.
+    pub fn note_name(&self, name: Option<&str>) -> Result<()> {
+        match name {
+            Some(name) => self.set_fact(NAME, name),
+            None => self.change("DELETE FROM _metadata WHERE key = ?1", [NAME]),
+        }
     }
 
     /// Forgets what the target has.

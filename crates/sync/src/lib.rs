@@ -52,6 +52,8 @@ pub struct Options {
     pub target: String,
     /// The project's name there; empty: its git remote.
     pub project: String,
+    /// Whether that name was given for this sync alone.
+    pub is_named: bool,
     /// What other machines call this one; empty: `user@host`.
     pub label: String,
     /// Whether to mask secrets in what is sent.
@@ -231,8 +233,10 @@ pub fn key(db_dir: &Path) -> Result<String> {
 async fn exchange(run: &Run<'_>) -> Result<Report> {
     let (store, place) = (run.store(), run.place.clone());
     let confirms = run.options.confirms_purges;
+    let name = Some(run.options.project.clone()).filter(|_| run.options.is_named);
     let begin = move |batch: &Batch<'_>| {
         batch.synced().begin(&place)?;
+        batch.synced().note_name(name.as_deref())?;
         if confirms { batch.synced().note_unasked(0) } else { Ok(()) }
     };
     store.write(begin).await?;

@@ -120,6 +120,7 @@ impl Machine {
         Options {
             target: target.to_string_lossy().into_owned(),
             project: "shop".into(),
+            is_named: false,
             label: self.label.clone(),
             redacts: false,
             recipients: Vec::new(),

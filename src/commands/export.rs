@@ -105,6 +105,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         text += "\nThese are for reading, as OpenCode's records do not say what they are: /lcm export --jsonl --all writes files for \
                  /lcm import";
     }
+    if made.textless_compactions > 0 {
+        text += &format!(
+            "\n{} without the text that the model saw: Pi sends all messages of such a file until it is compacted again",
+            count(made.textless_compactions, "compaction")
+        );
+    }
     match made.only_for_import {
         0 => {}
         1 => text += "\n1 file is another agent's session, for /lcm import only: Pi can't open it",

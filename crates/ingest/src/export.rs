@@ -51,6 +51,8 @@ pub struct LinePositions {
     /// The first line.
     header: Option<Value>,
     places: HashMap<String, (u64, usize)>,
+    /// How many compactions were written without their text, which only the file has.
+    pub textless: usize,
 }
 
 impl LinePositions {
@@ -117,7 +119,10 @@ pub fn line(
     }
     match own {
         Some(own) => Ok(own),
-        None if entry.shows == Shows::Compaction => of_compaction(view, conversation, entry),
+        None if entry.shows == Shows::Compaction => {
+            lines.textless += 1;
+            of_compaction(view, conversation, entry)
+        }
         None => Ok(placed(entry, json!({"type": "custom", "customType": LINK}))),
     }
 }

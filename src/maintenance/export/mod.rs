@@ -69,6 +69,8 @@ pub struct Exported {
     pub bytes: u64,
     /// How many of the session files are of other agents: an import reads them, but Pi does not open them.
     pub only_for_import: usize,
+    /// How many compactions in session files are without their text: Pi sends all messages before them.
+    pub textless_compactions: usize,
 }
 
 impl Exporter {
@@ -141,6 +143,7 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
             output.push(&(line + "\n"))?;
         }
         written.add(of, output, messages)?;
+        written.textless_compactions += lines.textless;
         written.only_for_import += usize::from(agent_of_session(&session.session_id).is_some());
     }
     Ok(written)

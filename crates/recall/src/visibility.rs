@@ -94,17 +94,10 @@ impl<'a> Visibility<'a> {
             return Ok(true);
         }
         let mut others = self.others.borrow_mut();
-        let current =
-            match others.entry(session) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let leaf = messages.last_entry(session)?;
-                    new.insert(leaf.map_or_else(
-                        || Ok(RowRanges::default()),
-                        |leaf| messages.row_ranges(session, &leaf),
-                    )?)
-                }
-            };
+        let current = match others.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(messages.current_branch(session)?),
+        };
         messages.is_on(current, session, message)
     }
 

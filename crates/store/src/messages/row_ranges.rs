@@ -131,7 +131,8 @@ impl Messages<'_> {
             next = parent;
         }
         around.before.reverse();
-        let own = if branch.hold(entry) { None } else { Some(self.current_branch_at(entry)?) };
+        let session = || self.one("SELECT conversation_id FROM entries WHERE id = ?1", [entry]);
+        let own = if branch.hold(entry) { None } else { Some(self.current_branch(session()?)?) };
         let branch = own.as_ref().unwrap_or(branch);
         let is_on_it = branch.hold(entry);
         let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.first_child(at) };
@@ -158,9 +159,8 @@ impl Messages<'_> {
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
 
-    /// The current branch of the session that has an entry.
-    fn current_branch_at(&self, entry: i64) -> Result<RowRanges> {
-        let session = self.one("SELECT conversation_id FROM entries WHERE id = ?1", [entry])?;
+    /// The current branch of a session, the one that goes on when it is opened.
+    pub fn current_branch(&self, session: ConversationId) -> Result<RowRanges> {
         let leaf = self.last_entry(session)?;
         leaf.map_or_else(|| Ok(RowRanges::default()), |leaf| self.row_ranges(session, &leaf))
     }

@@ -20,7 +20,7 @@ const FAILED = ["error", "aborted"];
 
 /** Pi's message if all that it may compact fits in the tail that it keeps. */
 const TOO_SMALL = /session too small/;
-const ASKED = "Pi compacts nothing within its `compaction.keepRecentTokens`. Summaries of what is older than the last messages are written now, and they replace it at the end of the next turn if that frees enough, without a focus.";
+const ASKED = "Pi compacts nothing within its `compaction.keepRecentTokens`. Summaries of what is older than the last messages are written in the background. When a turn ends after that, they replace it, if that frees enough, without a focus.";
 
 /** What Pi records if a provider drops reasoning from a request, by the type of the diagnostic. */
 const DROPPED = /^(anthropic|openai)_input_transformations$/;

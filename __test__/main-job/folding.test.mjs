@@ -84,7 +84,7 @@ for (const host of hosts) {
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);
     await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 40 msgs"));
     await assert.rejects(pi.request("compact"), /session too small/);
-    assert.match(pi.ui("notify").at(-1)?.message ?? "", /Summaries of what is older .* replace it at the end of the next turn/);
+    assert.match(pi.ui("notify").at(-1)?.message ?? "", /Summaries of what is older .* When a turn ends after that, they replace it/);
     await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are written"));
     await settled(project);
     await pi.prompt("Where are we?");
@@ -107,6 +107,22 @@ for (const host of hosts) {
     await pi.stop();
   });
 }
+
+test("/compact folds what Pi keeps even if no model answers, as any compaction does", async (t) => {
+  const project = await aProject(t, { contextWindow: 200_000, settings: { compaction: { reserveTokens: 10_000, keepRecentTokens: 20_000 } } });
+  const history = project.history("unanswered");
+  history.talk(20, { words: 150 });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 40 msgs"));
+  project.script.summary = () => ({ status: 400, errorBody: "no such model" });
+  await assert.rejects(pi.request("compact"), /session too small/);
+  await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are tried"));
+  await settled(project);
+  await pi.prompt("Where are we?");
+  const [compaction] = compactions(await project.session(pi));
+  assert.match(compaction?.summary ?? "", /mark/);
+  await pi.stop();
+});
 
 for (const host of hosts) {
   test(`/lcm compact while the agent works says that it waits, on ${host.name}`, async (t) => {

@@ -45,7 +45,7 @@ impl Engine {
         let turn: Turn = read_json("the turn", turn)?;
         let mut folding = lock(&self.folding);
         let due = folding.turn(&turn, &self.settings());
-        Ok(Due { prepare: due.prepare && (folding.is_full || self.background.state() == "idle"), ..due })
+        Ok(Due { prepare: due.prepare && (folding.is_needed() || self.background.state() == "idle"), ..due })
     }
 
     /// Takes over the bill and the folds of an engine that was open for the same session.

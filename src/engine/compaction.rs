@@ -55,7 +55,7 @@ impl Engine {
         let settings = self.settings();
         let is_fold_near = {
             let folding = lock(&self.folding);
-            ahead.is_needed = folding.is_full;
+            ahead.is_needed = folding.is_needed();
             folding.is_fold_near
         };
         let permit = loop {

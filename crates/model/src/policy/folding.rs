@@ -212,6 +212,11 @@ impl Folding {
         self.notice.take()
     }
 
+    /// Whether summaries are needed now, as for a compaction: what no model summarizes is extracted.
+    pub const fn is_needed(&self) -> bool {
+        self.is_full || self.is_asked
+    }
+
     /// Folds at the end of the next turn by which the summaries are there.
     pub const fn ask(&mut self) {
         self.is_asked = true;

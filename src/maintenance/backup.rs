@@ -42,8 +42,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
             path.display()
         )));
     }
-    let (written, cancel) = (path.clone(), cancel.clone());
-    let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written, &cancel)).await?;
+    // First, so that the backup knows of itself.
     let noted = path.clone();
     if store.is_apart() {
         // Nothing is written to a database in another folder.
@@ -54,5 +53,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToke
     } else {
         store.write(move |batch| batch.upkeep().note_backup(&noted)).await?;
     }
+    let (written, cancel) = (path.clone(), cancel.clone());
+    let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written, &cancel)).await?;
     Ok(BackedUp { path, facts, database: database.to_owned() })
 }

@@ -51,7 +51,13 @@ async fn the_command_asks_first_and_lists_other_copies() {
     let elsewhere = secrets.dir.path().join("copies");
     fs::create_dir(&elsewhere).unwrap();
     ask(&secrets, &format!("backup '{}'", elsewhere.display())).await;
-    assert_eq!(elsewhere.read_dir().unwrap().count(), 1);
+    let copies: Vec<_> = elsewhere.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(copies.len(), 1);
+    // Restored, it knows of itself.
+    let restored = rusqlite::Connection::open(&copies[0]).unwrap();
+    let known = "SELECT value FROM _metadata WHERE key = 'backups'";
+    let known: String = restored.query_row(known, [], |row| row.get(0)).unwrap();
+    assert!(known.contains(copies[0].to_str().unwrap()), "{known}");
     let store = Store::open(Some(secrets.dir.path()), "other", "/other").unwrap();
     import(&store, &copy).await;
 

@@ -84,7 +84,7 @@ test("in print mode nothing is offered and the report is printed", async (t) => 
   }
   const { stdout } = await project.runPi(["-p", "hello", "/lcm import", "/lcm import --all", "/lcm import /nowhere/at/all.jsonl"]);
   const [own, all, wrong, ...rest] = stdout.split("\n");
-  assert.equal(own, "2 sessions: 1,007 messages new, 0 known already, 1 empty session left out, 1 file could not be read (broken.jsonl: it is not a Pi session; another agent's needs --from)");
+  assert.equal(own, "2 sessions: 1,007 messages new, 0 known already, 1 session without messages left out, 1 file could not be read (broken.jsonl: it is not a Pi session; another agent's needs --from)");
   assert.equal(wrong, "there is no /nowhere/at/all.jsonl");
   assert.deepEqual(rest, ["Understood.", ""]);
 

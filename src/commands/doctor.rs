@@ -76,7 +76,7 @@ fn rendered(rebuilt: &Rebuilt) -> String {
         count(*summaries, "summary")
     );
     if *lost > 0 {
-        out += &format!(" {} could not be read.", count(*lost, "row"));
+        out += &format!(" At least {} could not be read.", count(*lost, "row"));
     }
     if *filled > 0 {
         let (came, them) = if *filled == 1 { ("comes", "it") } else { ("come", "one of them") };

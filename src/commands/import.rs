@@ -195,7 +195,7 @@ fn as_json(report: &Report) -> Value {
         "newMessages": report.new, "knownMessages": report.known, "purgedMessages": report.purged, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
         "tooLongLines": report.too_long.iter().map(|LongLine { file, number, bytes }| json!({"name": file, "line": number, "bytes": bytes})).collect::<Value>(),
-        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "unknownRecords": report.unknown,
+        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "recoveredMessages": report.recovered, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -258,10 +258,10 @@ fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> Str
             "message",
             if report.purged == 1 { "stays purged" } else { "stay purged" }.to_owned(),
         ),
-        (report.silent, "empty session", "left out".to_owned()),
+        (report.silent, "session", "without messages left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
-        (report.lost, "unreadable row", "left out".to_owned()),
+        (report.lost, "unreadable row", "or more left out".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", few(failed.iter().map(reason)))),
     ] {
         if n > 0 {
@@ -270,6 +270,16 @@ fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> Str
     }
     if report.summaries > 0 {
         out += &format!(", {}", count(report.summaries, "summary"));
+    }
+    match report.recovered {
+        0 => {}
+        1 => out += "; 1 message, whose session can't be read, is in a session named recovered",
+        n => {
+            out += &format!(
+                "; {} messages, whose session can't be read, are in a session named recovered",
+                grouped(n)
+            );
+        }
     }
     match report.unknown {
         0 => {}

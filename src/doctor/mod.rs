@@ -292,11 +292,17 @@ fn compared(
         Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
         Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),
         // A line above could not be read when they were stored.
-        Ok(true) if moved > 0 => Some(format!(
-            "{name} has {} stored below another one than there: /lcm doctor --rebuild puts {} in place",
-            text::count(moved, "entry"),
-            if moved == 1 { "it" } else { "them" }
-        )),
+        Ok(true) if moved > 0 => {
+            let more = match lacking {
+                0 => String::new(),
+                n => format!(", and {} not stored", text::count(n, "entry")),
+            };
+            let them = if moved + lacking == 1 { "it" } else { "them" };
+            Some(format!(
+                "{name} has {} stored below another one than there{more}: /lcm doctor --rebuild puts {them} in place",
+                text::count(moved, "entry")
+            ))
+        }
         Ok(true) if lacking > 0 => {
             Some(format!("{name} has {} ({import} adds them)", text::count(lacking, "more entry")))
         }

@@ -70,6 +70,9 @@ async fn a_damaged_page_costs_its_own_rows_and_no_others() {
             lost < 60 && (lost == 0 || report.contains("unreadable row")),
             "{page}: {lost} lost: {report}"
         );
+        let is_recovered = |ids: Vec<String>| ids.iter().any(|id| id.starts_with("recovered"));
+        let ids = machine.home.store.read(|view| view.messages().session_ids()).await.unwrap();
+        assert_eq!(report.contains("in a session named recovered"), is_recovered(ids), "{page}: {report}");
         complete += usize::from(lost == 0);
         machine.home.store.close().await;
     }

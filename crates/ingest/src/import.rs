@@ -25,7 +25,7 @@ use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
 use lcm_model::{agent_of_session, text};
 use lcm_store::tasks::{blocking, go_on};
-use lcm_store::{Batch, LastRows, Store, View, is_current, project_of};
+use lcm_store::{Batch, LastRows, RECOVERED, Store, View, is_current, project_of};
 
 /// The progress of an import.
 #[derive(Debug, Default)]
@@ -65,8 +65,10 @@ pub struct Report {
     pub too_long: Vec<LongLine>,
     /// Sessions whose last line is unfinished: it is read at the next import.
     pub unfinished: usize,
-    /// Rows of an old database that could not be read.
+    /// Rows of an old database that could not be read, as far as others name them.
     pub lost: usize,
+    /// Its messages whose session is lost or can't be read.
+    pub recovered: usize,
     /// Messages that an old database lacked and that came from its sessions' files.
     pub filled: usize,
     /// Records of unknown kinds; they are stored.
@@ -344,7 +346,7 @@ impl RunningImport<'_> {
         let Added { row, since, new, said, mut summaries } = added;
         conversation = row.or(conversation);
         let (found, supplements) = (reading.slices.findings(), reading.slices.supplements());
-        let Reading { is_side_chain, is_in_database, broken, said: stored, .. } = reading;
+        let Reading { session, is_side_chain, is_in_database, broken, said: stored, .. } = reading;
         let report = &mut self.report;
         report.is_growing |= found.is_growing;
         report.unfinished += usize::from(found.is_unfinished);
@@ -381,6 +383,8 @@ impl RunningImport<'_> {
         self.report.differing += store.read(move |view| differing(view, conversation, &stored)).await?;
         self.report.new += new;
         self.report.known += known;
+        self.report.recovered +=
+            if is_in_database && session.id.starts_with(RECOVERED) { new + known } else { 0 };
         self.stored.insert(conversation);
         Ok(())
     }

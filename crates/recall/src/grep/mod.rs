@@ -18,6 +18,7 @@ mod rank;
 mod scan;
 mod sieve;
 mod snippet;
+mod stand_ins;
 mod synonyms;
 mod wanted;
 mod words;

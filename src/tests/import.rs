@@ -13,18 +13,17 @@ use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::commands::import::{COMMAND, Importer, offer};
 use crate::commands::{Answer, Rest};
-use crate::doctor::rebuild;
 use lcm_ingest::import::{Folders, Home, Progress, Source, import};
 use lcm_model::config::session_folder;
 use lcm_model::dag::Step;
 use lcm_model::ids::ConversationId;
 use lcm_model::text::count;
 use lcm_recall::Scope;
-use lcm_store::{Store, View, real_path};
+use lcm_store::{Store, real_path};
 
 /// A machine with one project, its store, and Pi's session folders.
 pub(super) struct Machine {
-    dir: tempfile::TempDir,
+    pub dir: tempfile::TempDir,
     pub home: Home,
     pub folders: Folders,
 }
@@ -125,7 +124,7 @@ impl Machine {
     }
 }
 
-fn lines(header: &Value, entries: &[Value]) -> String {
+pub fn lines(header: &Value, entries: &[Value]) -> String {
     let mut out = format!("{header}\n");
     for entry in entries {
         writeln!(out, "{entry}").unwrap();
@@ -625,63 +624,4 @@ async fn a_project_without_older_sessions_gets_no_notice() {
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
     machine.write("b.jsonl", "one", &Session::new().user("one").entries);
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
-}
-
-/// A line that could not be read at first comes late, between older ones.
-#[tokio::test]
-async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_place() {
-    let machine = Machine::new();
-    let session = Session::new().chat(20, 5);
-    let path = machine.write("a.jsonl", "one", &session.entries);
-    let whole = fs::read_to_string(&path).unwrap();
-    let without = |text: &str, id: &str| text.replacen(&format!("\"{id}\""), &format!("\"{id}"), 1);
-    let later = without(&whole, "e21");
-    fs::write(&path, without(&later, "e9")).unwrap();
-    machine.run("").await;
-    fs::write(&path, later).unwrap();
-    machine.run("").await;
-    fs::write(&path, whole).unwrap();
-    let checked = async || {
-        let scope = Scope::at(ConversationId::NONE, None);
-        ask(&machine.home.store, &scope, "doctor").await.unwrap().text
-    };
-    let says = "a.jsonl has 2 entries stored below another one than there, and 1 entry not stored: /lcm doctor --rebuild puts them in place";
-    assert!(checked().await.contains(says), "{}", checked().await);
-    assert_eq!(machine.run("").await, "1 session: 1 message new, 39 known already");
-    let on_branch = |view: &View<'_>| {
-        let one = view.messages().conversation("one")?.unwrap();
-        let last = view.messages().last_entry(one)?.unwrap();
-        Ok((view.messages().branch(one, &last)?.len(), last))
-    };
-    assert_eq!(machine.home.store.read(on_branch).await.unwrap(), (19, "e40".to_owned()));
-    let says =
-        "a.jsonl has 2 entries stored below another one than there: /lcm doctor --rebuild puts them in place";
-    assert!(checked().await.contains(says), "{}", checked().await);
-    let (progress, cancel) = (Progress::default(), CancellationToken::new());
-    rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
-    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
-    assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
-}
-
-/// Old files have no ids for entries.
-#[tokio::test]
-async fn a_rebuild_knows_sessions_whose_rows_are_lost_by_what_was_said() {
-    let machine = Machine::new();
-    for session in ["one", "two"] {
-        let said = |n: usize| json!({"type": "message", "message": {"role": "user", "content": format!("{session} {n}"), "timestamp": n}});
-        let header = json!({"type": "session", "id": session, "cwd": machine.home.cwd});
-        let path = machine.folders.session_dir.join(format!("{session}.jsonl"));
-        fs::write(path, lines(&header, &(1..6).map(said).collect::<Vec<_>>())).unwrap();
-    }
-    machine.run("").await;
-    let before = [machine.messages("one").await, machine.messages("two").await];
-    let connection = rusqlite::Connection::open(machine.home.store.place().unwrap()).unwrap();
-    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM conversations").unwrap();
-    drop(connection);
-    let (progress, cancel) = (Progress::default(), CancellationToken::new());
-    rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
-    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
-    let machine = Machine { home: Home { store, ..machine.home.clone() }, ..machine };
-    assert_eq!(machine.sessions().await.len(), 2);
-    assert_eq!([machine.messages("one").await, machine.messages("two").await], before);
 }

@@ -4,10 +4,19 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
+use super::asking::ask;
 use super::doctor_fuzz::Dice;
+use super::import::{Machine, lines};
 use super::patient::{Patient, messages_of, rebuild, texts_of};
-use lcm_store::{Purge, Store};
+use super::support::Session;
+use crate::doctor;
+use lcm_ingest::import::{Home, Progress};
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
+use lcm_store::{Purge, Store, View};
 use lcm_testing::share;
 
 /// Databases to damage in `npm run test:all`.
@@ -178,15 +187,14 @@ async fn an_edited_or_trimmed_session_file_takes_nothing_away() {
 #[tokio::test]
 async fn what_was_purged_stays_purged_in_any_of_the_files() {
     let purge = async |patient: &Patient| {
-        let message =
-            patient.store.read(|view| view.upkeep().purgeable_at(lcm_model::ids::ConversationId(1), "e6"));
+        let message = patient.store.read(|view| view.upkeep().purgeable_at(ConversationId(1), "e6"));
         let message = message.await.unwrap().unwrap();
         patient.store.write(move |batch| batch.upkeep().purge(&Purge::Message(message))).await.unwrap();
         patient.store.vacuum().await.unwrap();
     };
     let patient = Patient::new().await;
     let secret = patient.store.read(|view| {
-        let message = view.upkeep().purgeable_at(lcm_model::ids::ConversationId(1), "e6")?.unwrap();
+        let message = view.upkeep().purgeable_at(ConversationId(1), "e6")?.unwrap();
         view.messages().json_of(message)
     });
     let secret = secret.await.unwrap();
@@ -202,8 +210,7 @@ async fn what_was_purged_stays_purged_in_any_of_the_files() {
 
     // Nothing of the session is left.
     let patient = Patient::new().await;
-    let all =
-        patient.store.write(|batch| batch.upkeep().purge(&Purge::Session(lcm_model::ids::ConversationId(1))));
+    let all = patient.store.write(|batch| batch.upkeep().purge(&Purge::Session(ConversationId(1))));
     all.await.unwrap();
     patient.store.vacuum().await.unwrap();
     let (patient, report) = patient.rebuilt().await;
@@ -330,4 +337,63 @@ async fn a_file_that_is_no_database_any_more_is_rebuilt_from_session_files() {
     let (said, found, report) = rebuilt_from(|bytes, _| bytes.fill(0x5a), true).await;
     assert_eq!(found, said, "{report}");
     assert!(report.matches("The old file remains: ").count() == 2, "{report}");
+}
+
+/// A line that could not be read at first comes late, between older ones.
+#[tokio::test]
+async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_place() {
+    let machine = Machine::new();
+    let session = Session::new().chat(20, 5);
+    let path = machine.write("a.jsonl", "one", &session.entries);
+    let whole = fs::read_to_string(&path).unwrap();
+    let without = |text: &str, id: &str| text.replacen(&format!("\"{id}\""), &format!("\"{id}"), 1);
+    let later = without(&whole, "e21");
+    fs::write(&path, without(&later, "e9")).unwrap();
+    machine.run("").await;
+    fs::write(&path, later).unwrap();
+    machine.run("").await;
+    fs::write(&path, whole).unwrap();
+    let checked = async || {
+        let scope = Scope::at(ConversationId::NONE, None);
+        ask(&machine.home.store, &scope, "doctor").await.unwrap().text
+    };
+    let says = "a.jsonl has 2 entries stored below another one than there, and 1 entry not stored: /lcm doctor --rebuild puts them in place";
+    assert!(checked().await.contains(says), "{}", checked().await);
+    assert_eq!(machine.run("").await, "1 session: 1 message new, 39 known already");
+    let on_branch = |view: &View<'_>| {
+        let one = view.messages().conversation("one")?.unwrap();
+        let last = view.messages().last_entry(one)?.unwrap();
+        Ok((view.messages().branch(one, &last)?.len(), last))
+    };
+    assert_eq!(machine.home.store.read(on_branch).await.unwrap(), (19, "e40".to_owned()));
+    let says =
+        "a.jsonl has 2 entries stored below another one than there: /lcm doctor --rebuild puts them in place";
+    assert!(checked().await.contains(says), "{}", checked().await);
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    doctor::rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
+}
+
+/// Old files have no ids for entries.
+#[tokio::test]
+async fn a_rebuild_knows_sessions_whose_rows_are_lost_by_what_was_said() {
+    let machine = Machine::new();
+    for session in ["one", "two"] {
+        let said = |n: usize| json!({"type": "message", "message": {"role": "user", "content": format!("{session} {n}"), "timestamp": n}});
+        let header = json!({"type": "session", "id": session, "cwd": machine.home.cwd});
+        let path = machine.folders.session_dir.join(format!("{session}.jsonl"));
+        fs::write(path, lines(&header, &(1..6).map(said).collect::<Vec<_>>())).unwrap();
+    }
+    machine.run("").await;
+    let before = [machine.messages("one").await, machine.messages("two").await];
+    let connection = Connection::open(machine.home.store.place().unwrap()).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM conversations").unwrap();
+    drop(connection);
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    doctor::rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    let machine = Machine { home: Home { store, ..machine.home.clone() }, ..machine };
+    assert_eq!(machine.sessions().await.len(), 2);
+    assert_eq!([machine.messages("one").await, machine.messages("two").await], before);
 }

@@ -11,6 +11,7 @@ use lcm_model::ids::{Handle, HandleKind};
 use lcm_model::text::{one_line, parse_local};
 use lcm_model::{Needles, agent_of_session};
 use lcm_recall::Scope;
+use lcm_recall::grep::session;
 use lcm_store::{Purge, PurgePlan, Store, View};
 
 /// Where it remains.
@@ -185,7 +186,7 @@ fn resolve(view: &View<'_>, scope: &Scope, wish: &Wish) -> Result<Purge> {
     match sessions.as_slice() {
         [session] => Ok(Purge::Session(*session)),
         [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),
-        _ => Err(unclear(format!("several sessions begin with {}: add digits", one_line(wish, 40)))),
+        _ => session(view, wish, "").map(Purge::Session),
     }
 }
 

@@ -273,7 +273,7 @@ async fn a_refused_purge_is_explained_in_one_sentence() {
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),
         ("purge onesel", "a purge needs at least 8 characters of a session's id, not only onesel"),
-        ("purge oneself-", "several sessions begin with oneself-"),
+        ("purge oneself-", "more than one session begins with `oneself-`, among them oneself-"),
     ] {
         let answer = refused(&secrets, line).await;
         assert!(answer.contains(why), "{line}: {answer}");

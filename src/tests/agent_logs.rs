@@ -359,3 +359,62 @@ async fn the_next_message_is_found_beyond_records_that_say_nothing() {
     let Block::Text(text) = &answer[0] else { panic!("an image") };
     assert!(text.contains("The flamingo rule."), "{text}");
 }
+
+/// Where it says so, an agent's record of a failed command does not: the call itself has succeeded.
+#[tokio::test]
+async fn commands_that_fail_count_as_failed() {
+    let codex = |n: usize, output: &str| {
+        let (id, arguments) = (format!("call_{n}"), json!({"command": ["make"]}).to_string());
+        let item = |payload: Value| json!({"timestamp": "2026-07-25T09:00:00.000Z", "type": "response_item", "payload": payload});
+        [
+            item(json!({"type": "function_call", "name": "shell", "arguments": arguments, "call_id": id})),
+            item(json!({"type": "function_call_output", "call_id": id, "output": output})),
+        ]
+    };
+    let outputs = [
+        "Exit code: 2\nWall time: 0.1 seconds\nOutput:\nno rule of kontor",
+        "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 101\nOutput:\nno rule of kontor",
+        "{\"output\":\"no rule of kontor\",\"metadata\":{\"exit_code\":1}}",
+        "Exit code: 0\nWall time: 0.1 seconds\nOutput:\nExit code: 1 of kontor",
+        "{\"output\":\"kontor\",\"metadata\":{\"exit_code\":0}}",
+        "Plan of kontor",
+    ];
+    let calls = outputs.iter().enumerate().flat_map(|(n, output)| codex(n, output));
+    let began = json!({"timestamp": "2026-07-25T09:00:00.000Z", "type": "session_meta", "payload": {"id": "55555555", "cwd": "/home/ada/kontor"}});
+    let codex: Vec<Value> = [began].into_iter().chain(calls).collect();
+    let gemini = |id: &str, name: &str, output: &str| {
+        let response = json!({"functionResponse": {"id": id, "name": name, "response": {"output": output}}});
+        json!({"id": id, "name": name, "args": {"command": "make"}, "status": "success", "result": [response]})
+    };
+    let calls = [
+        gemini(
+            "one",
+            "run_shell_command",
+            "Command: make\nOutput: no rule of kontor\nExit Code: 2\nSignal: (none)",
+        ),
+        gemini("two", "run_shell_command", "Command: make\nOutput: kontor, Exit Code: 2\nExit Code: 0"),
+        gemini("three", "read_file", "kontor\nExit Code: 2"),
+    ];
+    let gemini = [
+        json!({"sessionId": "b0000000-0000-4000-8000-000000000043", "startTime": "2026-05-22T14:59:00.000Z", "kind": "main"}),
+        json!({"id": "g1", "timestamp": "2026-05-22T14:59:11.000Z", "type": "gemini", "content": "I build.", "toolCalls": calls}),
+    ];
+    for (agent, name, records, expected) in [
+        ("codex", "rollout-1.jsonl", codex, [("error", 3), ("ok", 3)]),
+        ("gemini", "tmp/kontor/chats/session-1.jsonl", gemini.to_vec(), [("ok", 2), ("error", 1)]),
+    ] {
+        let machine = Machine::new();
+        write(&machine, name, &records);
+        import(&machine, agent).await;
+        let scope = Scope::at(ConversationId(0), None);
+        let counted =
+            ask(&machine.home.store, &scope, "search kontor --role toolResult --count outcome --project")
+                .await
+                .unwrap();
+        let counts = counted.answer["groups"].as_array().unwrap().clone();
+        for (outcome, n) in expected {
+            let of = counts.iter().find(|count| count["key"] == outcome).unwrap_or(&Value::Null);
+            assert_eq!(of["messages"], n, "{agent}: {}", counted.answer);
+        }
+    }
+}

@@ -193,9 +193,9 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
         "tool_search_call" => called(context, id, "tool_search", &item["arguments"]),
         "function_call_output" | "custom_tool_call_output" => {
             let output = &item["output"];
-            let is_error = output["success"] == false;
-            let content = if output.is_object() { &output["content"] } else { output };
-            context.result(id, is_error, parts(content))
+            let content = parts(if output.is_object() { &output["content"] } else { output });
+            let is_error = output["success"] == false || content.first().is_some_and(has_failed);
+            context.result(id, is_error, content)
         }
         "tool_search_output" => context.result(id, false, vec![text(&as_text(&item["tools"]))]),
         "image_generation_call" => {
@@ -209,6 +209,18 @@ fn response(context: &mut ReaderState, item: &Value) -> Option<Vec<ForeignMessag
         _ => return None,
     };
     Some(vec![shown])
+}
+
+/// Whether a command's result says that it failed: in JSON, or above its output.
+fn has_failed(result: &Value) -> bool {
+    let said = as_text(&result["text"]);
+    let marks = ["Exit code: ", "Process exited with code "];
+    let marked = |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)?.parse().ok());
+    let code = match read_json(&said) {
+        Ok(json) => json["metadata"]["exit_code"].as_i64(),
+        Err(_) => said.lines().take_while(|line| !line.starts_with("Output:")).find_map(marked),
+    };
+    code.is_some_and(|code| code != 0)
 }
 
 fn is_own(text: &str) -> bool {

@@ -217,7 +217,12 @@ fn tool(of: &Value) -> Vec<ForeignMessage> {
     context.called(id, name);
     let mut shown = vec![ForeignMessage::said("assistant", vec![call(id, name, &of["args"])])];
     if matches!(status, "success" | "error" | "cancelled") && !of["result"].is_null() {
-        shown.push(context.result(id, status != "success", parts(&of["result"])));
+        let content = parts(&of["result"]);
+        // A command that fails succeeds as a call; its exit code stands below its output.
+        let said = content.last().map(|part| as_text(&part["text"])).unwrap_or_default();
+        let code = said.lines().rev().find_map(|line| line.strip_prefix("Exit Code: ")?.parse::<i64>().ok());
+        let has_failed = name == "run_shell_command" && code.is_some_and(|code| code != 0);
+        shown.push(context.result(id, status != "success" || has_failed, content));
     }
     shown
 }

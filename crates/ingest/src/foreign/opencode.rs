@@ -307,7 +307,11 @@ fn tool(context: &mut ReaderState, id: &str, name: &str, state: &Value) -> Vec<F
     let attached = state["attachments"].as_array().into_iter().flatten();
     answer.extend(attached.filter_map(|file| image(file["url"].as_str()?)));
     match state["status"].as_str() {
-        Some("completed") => vec![called, context.result(id, false, answer)],
+        Some("completed") => {
+            // A command that fails completes as a call.
+            let has_failed = state["metadata"]["exit"].as_i64().is_some_and(|code| code != 0);
+            vec![called, context.result(id, has_failed, answer)]
+        }
         Some("error") => vec![called, context.result(id, true, answer)],
         Some("running") => vec![called],
         _ => Vec::new(),

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
 import { databaseFile, echo } from "../support/faults.mjs";
@@ -205,4 +206,28 @@ test("in the TUI the user is asked, and the session continues", { skip: noTermin
   await terminal.send("/quit");
   await terminal.exit;
   await eventually(() => assertGone(project));
+});
+
+test("an exported session in which a call was purged goes on in Pi", async (t) => {
+  const project = await aProject(t);
+  // Reasoning that is bound to what was purged is refused once, and left out from then on.
+  project.refusals = /^bound$/;
+  const call = (/** @type {string} */ words) => ({ name: "bash", arguments: { command: `echo ${words} | wc -w` } });
+  project.script.turns = [{ text: "Both.", toolCalls: [call(`${secret} one`), call("two")] }, { text: "Two and one." }];
+  const pi = project.startPi();
+  await pi.prompt("Count the words.");
+  await pi.prompt(`/lcm purge --text "${secret}" --yes`);
+  await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.startsWith("Permanently removed")));
+  await pi.prompt("/lcm export --jsonl purged.jsonl");
+  await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.includes("purged.jsonl")));
+  await pi.stop();
+  const file = path.join(project.cwd, "purged.jsonl");
+  assert.ok(!readFileSync(file, "utf8").includes(end));
+  const again = project.startPi(["--session", file]);
+  await again.prompt("What was it?");
+  const { messages } = project.turns[project.turns.length - 1];
+  const calls = messages.flatMap(({ toolCalls }) => toolCalls.map(({ arguments: given }) => given));
+  assert.deepEqual(calls, [{}, {}]);
+  assert.equal(messages.filter(({ role }) => role === "tool").length, 2);
+  await again.stop();
 });

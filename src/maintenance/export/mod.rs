@@ -1,5 +1,6 @@
 //! Exports the history as files for other programs, entry by entry. It never overwrites a file unasked.
 
+mod calls;
 mod html;
 mod output;
 
@@ -10,6 +11,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::in_folder;
+use calls::PurgedCalls;
 use lcm_ingest::export::{LinePositions, header, line, supplement};
 use lcm_ingest::foreign::SIDE_CHAINS;
 use lcm_ingest::import::Home;
@@ -137,7 +139,9 @@ fn write_sessions(of: &Exporter, view: &View<'_>, path: &Path) -> Result<Exporte
             Output::create(&in_folder(path.to_owned(), file_name(&session, "jsonl"))?, of.force)?;
         let mut lines = lines_of(of, view, &session)?;
         output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
-        let push = |_: &_, line: String| output.push(&(line + "\n"));
+        let is_purged = !view.messages().purged_in(session.id)?.is_empty();
+        let calls = if is_purged { PurgedCalls::of(of, view, session.id)? } else { PurgedCalls::default() };
+        let push = |entry: &_, line: String| output.push(&(calls.line(entry).unwrap_or(line) + "\n"));
         let messages = each_entry(of, view, session.id, &mut lines, &mut seen, push)?;
         if let Some(line) = supplement(view, session.id)? {
             output.push(&(line + "\n"))?;

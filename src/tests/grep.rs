@@ -172,6 +172,27 @@ async fn a_word_that_lacks_an_ending_is_only_similar() {
     assert!(answer.contains("«darktheme»") && !answer.contains("Nothing in"), "{answer}");
 }
 
+/// A tag is `v2.0.1`, and a package is 2.0.1.
+#[tokio::test]
+async fn a_version_is_found_and_counted_with_and_without_its_letter() {
+    let talk = Session::new().user("We tagged v2.0.1 today.").assistant("libfoo is 1.4.2.").user("Go on.");
+    let asking = Asking::about(&talk).await;
+    for (query, found) in
+        [("2.0.1", "«v2.0.1»"), ("v1.4.2", "«1.4.2»"), ("V2.0.1", "v2.0.1"), ("1.4.2", "1.4.2")]
+    {
+        let answer = asking.command(&format!("search {query}")).await;
+        assert!(answer.starts_with("m-") && answer.contains(found), "{query}: {answer}");
+        let counted = asking.grep(json!({"query": query, "count": "role"})).await;
+        assert!(counted.starts_with("1 message of this session matches"), "{query}: {counted}");
+    }
+    for other in ["2.0.2", "v2.1.1", "v1.4.20"] {
+        let answer = asking.command(&format!("search {other}")).await;
+        assert!(answer.starts_with("Nothing"), "{other}: {answer}");
+        let counted = asking.grep(json!({"query": other, "count": "role"})).await;
+        assert!(counted.starts_with("0 messages"), "{other}: {counted}");
+    }
+}
+
 #[tokio::test]
 async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);

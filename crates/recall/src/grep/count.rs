@@ -131,7 +131,7 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
         if term.role != TermRole::Asked || in_quotes.contains(&term.text) {
             continue;
         }
-        let phrase = Phrase::of(&term.text);
+        let phrase = Phrase::of_term(&term.text);
         // A path, or a word with signs in it, is searched for as written; with ideographs, it is unknown where a word ends.
         if words(&term.text).nth(1).is_some() || term.text.contains(is_ideograph) {
             expressions.push(of_phrase(&phrase));

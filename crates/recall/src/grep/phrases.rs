@@ -6,7 +6,7 @@
 use memchr::memmem;
 
 use super::Search;
-use super::query::{quote, whole};
+use super::query::{other_version, quote, whole};
 use super::words::words;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::MessageId;
@@ -25,6 +25,8 @@ pub(super) struct Phrase {
     pub written: String,
     /// As compared with texts.
     folded: String,
+    /// Another way to write it that counts too.
+    other: Option<String>,
     /// Whether it may be a part of data, of which it needs no whole words.
     pub may_be_data: bool,
 }
@@ -46,14 +48,14 @@ impl PhraseText {
     }
 
     pub fn has(&self, phrase: &Phrase) -> bool {
-        let (text, wanted) = (&self.0, phrase.folded.as_str());
-        memmem::find_iter(text.as_bytes(), wanted).any(|at| {
-            let ends = |at: usize| {
-                let (before, behind) = text.split_at(at);
-                is_boundary(before.chars().next_back(), behind.chars().next())
-                    || phrase.may_be_data && is_within_data(before, behind)
-            };
-            ends(at) && ends(at + wanted.len())
+        let text = &self.0;
+        let ends = |at: usize| {
+            let (before, behind) = text.split_at(at);
+            is_boundary(before.chars().next_back(), behind.chars().next())
+                || phrase.may_be_data && is_within_data(before, behind)
+        };
+        [Some(&phrase.folded), phrase.other.as_ref()].into_iter().flatten().any(|wanted| {
+            memmem::find_iter(text.as_bytes(), wanted).any(|at| ends(at) && ends(at + wanted.len()))
         })
     }
 }
@@ -105,8 +107,14 @@ impl Phrase {
         Self {
             written: written.to_owned(),
             folded: PhraseText::of(written).0,
+            other: None,
             may_be_data: may_be_data(written),
         }
+    }
+
+    /// A term without quotation marks, which may have another spelling.
+    pub fn of_term(term: &str) -> Self {
+        Self { other: other_version(term).map(|other| PhraseText::of(&other).0), ..Self::of(term) }
     }
 
     /// What finds each passage in which the phrase may end.
@@ -121,6 +129,7 @@ impl Phrase {
         let joined = |words: &[&str]| quote(&words.join(" "));
         let part = |word: &str| format!("parts : {}", quote(word));
         let mut any = vec![joined(last)];
+        any.extend(self.other.as_deref().map(quote));
         // It may begin in the passage before; the rest of it is in this one.
         any.extend(
             (1..last.len())

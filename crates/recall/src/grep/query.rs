@@ -223,7 +223,9 @@ pub(super) fn whole(term: &str) -> Vec<String> {
     if runs.iter().map(|run| run.len()).sum::<usize>() < term.len() {
         strings.push(quote(term));
     }
-    for (_, word) in words(term).filter(|(_, word)| !word.contains(is_ideograph)) {
+    strings.extend(other_version(term).map(|version| quote(&version)));
+    let is_word = words(term).nth(1).is_none();
+    for (_, word) in words(term).filter(|(_, word)| is_word && !word.contains(is_ideograph)) {
         let humps = humps(word);
         if humps.len() > 1 {
             strings.push(quote(&humps.join(" ")));
@@ -236,6 +238,15 @@ pub(super) fn whole(term: &str) -> Vec<String> {
         strings.push(format!("parts : {pairs}{star}"));
     }
     strings
+}
+
+/// A version number as others write it: `v2.0.1` for `2.0.1`, and the reverse.
+pub(super) fn other_version(term: &str) -> Option<String> {
+    let number = term.strip_prefix(['v', 'V']);
+    let (major, minor) = number.unwrap_or(term).split_once('.')?;
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = !major.is_empty() && is_number(major) && minor.starts_with(|c: char| c.is_ascii_digit());
+    is_version.then(|| number.map_or_else(|| format!("v{term}"), ToOwned::to_owned))
 }
 
 /// The index strings for the pieces of a term that has several.
@@ -268,6 +279,7 @@ fn marks(text: &str, terms: &[&str]) -> Vec<Mark> {
     let mut whole = |word: &str| marks.push(Mark { word: word.trim().to_lowercase(), weight: TELLING });
     whole(text.trim().trim_matches('"'));
     terms.iter().filter(|term| words(term).nth(1).is_some()).for_each(|term| whole(term));
+    terms.iter().filter_map(|term| other_version(term)).for_each(|version| whole(&version));
     joined(terms).iter().for_each(|word| whole(word));
     let pieces: Vec<String> = terms.iter().flat_map(|term| pieces_of(term)).collect();
     if pieces.len() > 1 {
@@ -347,6 +359,15 @@ mod tests {
             [r#"parts : "构建 建失 失败""#, r#"parts : "构建""#, r#"parts : "建失""#, r#"parts : "失败""#]
         );
         assert_eq!(expressions("东"), [r#"parts : "东" *"#]);
+    }
+
+    #[test]
+    fn a_version_is_searched_with_and_without_its_letter() {
+        assert_eq!(expressions("2.0.1")[0], r#""2.0.1" OR "v2.0.1""#);
+        assert_eq!(expressions("v5.0.0-beta.1")[0], r#""v5.0.0-beta.1" OR "5.0.0-beta.1""#);
+        for other in ["value.0", "main.rs", "3.x", "12", "v", "2."] {
+            assert_eq!(other_version(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -375,6 +375,32 @@ async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_pla
     assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
 }
 
+/// Old files have no ids for entries: their times tell what a damaged copy lacked.
+#[tokio::test]
+async fn a_gap_in_an_old_file_is_filled_by_the_whole_one() {
+    let machine = Machine::new();
+    let said = |n: usize| {
+        let time = format!("2025-11-20T09:00:0{}.000Z", n / 2);
+        json!({"type": "message", "timestamp": time, "message": {"role": "user", "content": format!("said {n}"), "timestamp": n}})
+    };
+    let header = json!({"type": "session", "id": "one", "cwd": machine.home.cwd});
+    let path = machine.folders.session_dir.join("one.jsonl");
+    let entries: Vec<_> = (0..12).map(said).collect();
+    fs::write(&path, lines(&header, &[&entries[..4], &entries[6..]].concat())).unwrap();
+    assert_eq!(machine.run("").await, "1 session: 10 messages new, 0 known already");
+    fs::write(&path, lines(&header, &entries)).unwrap();
+    assert_eq!(machine.run("").await, "1 session: 2 messages new, 10 known already");
+    let checked =
+        ask(&machine.home.store, &Scope::at(ConversationId::NONE, None), "doctor").await.unwrap().text;
+    assert!(checked.contains("1 entry stored below another one than there"), "{checked}");
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    doctor::rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    let machine = Machine { home: Home { store, ..machine.home.clone() }, ..machine };
+    let texts: Vec<String> = entries.iter().map(|entry| entry["message"].to_string()).collect();
+    assert_eq!(machine.messages("one").await, texts);
+}
+
 /// Old files have no ids for entries.
 #[tokio::test]
 async fn a_rebuild_knows_sessions_whose_rows_are_lost_by_what_was_said() {

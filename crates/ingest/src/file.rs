@@ -4,7 +4,7 @@
 //! migrations that Pi applies in memory to an older file: in version 1 entries have no ids and each follows
 //! the one before; before version 3 a custom message is called `hookMessage`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::order::Order;
 use super::storing::Handover;
 use super::stringify::stringify;
 use lcm_model::error::{Code, Error, Result};
+use lcm_model::text::parse_iso;
 use lcm_model::{Content, Fields, SummaryRecord, Supplement, files, parse_one, read_json};
 use lcm_store::tasks::go_on;
 use lcm_store::{View, reading};
@@ -149,8 +150,10 @@ pub struct SessionFile {
     lines: Lines,
     pub header: Header,
     version: f64,
-    /// Entries of version 1 so far; their ids are made from this number.
-    unnamed: usize,
+    /// The id of the last entry of version 1.
+    last: Option<String>,
+    /// How many entries of version 1 have each time.
+    timed: HashMap<i64, usize>,
     /// Entries that were read and not returned yet.
     order: Order,
     pub findings: Findings,
@@ -170,7 +173,8 @@ impl SessionFile {
             lines,
             header,
             version,
-            unnamed: 0,
+            last: None,
+            timed: HashMap::new(),
             order: Order::default(),
             findings: Findings::default(),
             supplements: Vec::new(),
@@ -224,7 +228,8 @@ impl SessionFile {
             match Fields::of(&json) {
                 Some(fields) if fields.text("type").as_deref() != Some("session") => {
                     let renamed = self.renamed(&json, &fields);
-                    return Ok(Some(self.placed(renamed.unwrap_or(json))));
+                    let time = fields.text("timestamp").and_then(|time| parse_iso(&time)).unwrap_or_default();
+                    return Ok(Some(self.placed(renamed.unwrap_or(json), time)));
                 }
                 _ => self
                     .supplements
@@ -244,19 +249,19 @@ impl SessionFile {
         })
     }
 
-    /// Version 1: each entry is a child of the one before. Pi gives random ids; these are the same each time,
-    /// so that an import can be repeated. They do not conflict with Pi's: messages are identified by their
-    /// lineage.
-    fn placed(&mut self, json: String) -> String {
+    /// Version 1: each entry is a child of the one before. Pi gives random ids; these are the same each time, so that an
+    /// import can be repeated, also after one of a damaged copy: an entry has its time, not its number. They do not conflict
+    /// with Pi's: messages are identified by their lineage.
+    fn placed(&mut self, json: String, time: i64) -> String {
         if self.version >= 2.0 {
             return json;
         }
-        let parent = match self.unnamed {
-            0 => "null".into(),
-            n => format!("\"v1-{n}\""),
-        };
-        self.unnamed += 1;
-        assigned(&json, &format!("\"id\":\"v1-{}\",\"parentId\":{parent}", self.unnamed))
+        let of_time = self.timed.entry(time).or_default();
+        *of_time += 1;
+        let id = format!("v1-{time}-{of_time}");
+        let parent =
+            self.last.replace(id.clone()).map_or_else(|| "null".to_owned(), |last| format!("\"{last}\""));
+        assigned(&json, &format!("\"id\":\"{id}\",\"parentId\":{parent}"))
     }
 }
 

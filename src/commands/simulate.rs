@@ -158,6 +158,8 @@ struct SimulatedSession {
     /// Whether that is a guess: neither Pi's open session nor the list of known models tells.
     is_assumed: bool,
     requests: usize,
+    /// Those on other branches than the last, which are not replayed.
+    other_requests: usize,
     /// What Pi recorded as the session's cost.
     recorded: f64,
     alone: f64,
@@ -206,6 +208,7 @@ impl SimulatedSession {
             window,
             is_assumed,
             requests,
+            other_requests: recording.other_requests,
             recorded: recording.dollars,
             alone: alone.alone / MILLION,
             tuned: tuned.alone / MILLION,
@@ -226,6 +229,8 @@ struct Recording {
     model: String,
     dollars: f64,
     requests: Vec<RecordedRequest>,
+    /// Requests on its other branches.
+    other_requests: usize,
     /// Tokens and dollars of each kind, from which prices follow.
     paid: [(usize, f64); 4],
 }
@@ -254,7 +259,7 @@ impl Recording {
                     match message.role {
                         Role::Assistant => {
                             let usage = Usage::of(&entry["message"]["usage"]);
-                            if usage.prompt() == 0 || usage.output == 0 {
+                            if !is_answered(entry) {
                                 continue;
                             }
                             out.price(&entry["message"]);
@@ -299,6 +304,9 @@ impl Recording {
                 _ => {}
             }
         }
+        let answers = entries.iter().filter(|entry| entry["message"]["role"] == "assistant");
+        out.other_requests =
+            answers.filter(|entry| is_answered(entry)).count().saturating_sub(out.requests.len());
         out
     }
 
@@ -331,6 +339,12 @@ impl Recording {
         let input = if input > 0.0 { input } else { write };
         cost([input, output, read, write])
     }
+}
+
+/// Whether an answer says what it used.
+fn is_answered(entry: &Value) -> bool {
+    let usage = Usage::of(&entry["message"]["usage"]);
+    usage.prompt() > 0 && usage.output > 0
 }
 
 /// The entries from the first to the last one; all of them in a file without ids.
@@ -403,6 +417,15 @@ fn render(rows: &[SimulatedSession], columns: Option<usize>) -> String {
         count(rows.len(), "session"),
         one_line(&models.join(", "), 200)
     );
+    match rows.iter().map(|row| row.other_requests).sum::<usize>() {
+        0 => {}
+        n => {
+            out += &format!(
+                " Only each session's last branch is replayed: {} on others left out.",
+                count(n, "request")
+            );
+        }
+    }
     out
 }
 

@@ -551,6 +551,17 @@ async fn simulate_needs_no_history() {
     assert_eq!(machine.say(&["import", session.to_str().unwrap()]).await.code, 0);
     let (one, code) = machine.ask(&["simulate", "--session", "one"]).await;
     assert_eq!((&one["sessions"][0]["requests"], code), (&40.into(), 0), "{one}");
+    // The last branch is of two of three answers.
+    let mut branches: Vec<Value> = (1..4).map(answer).collect();
+    branches[1]["parentId"] = "1".into();
+    branches[2]["parentId"] = "1".into();
+    let branches = branches.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let file = machine.dir.path().join("branches.jsonl");
+    fs::write(&file, branches).unwrap();
+    let said = machine.say(&["simulate", file.to_str().unwrap()]).await.output;
+    let ends = "Only each session's last branch is replayed: 1 request on others left out.";
+    assert!(said.trim_end().ends_with(ends), "{said}");
+    fs::remove_file(&file).unwrap();
     let absurd =
         json!({"type": "message", "message": {"role": "assistant", "usage": {"input": -5, "output": 1e300}}});
     fs::write(&session, format!("not JSON\n{{\"type\":\"message\"}}\n{absurd}\n")).unwrap();

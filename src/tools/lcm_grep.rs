@@ -318,7 +318,7 @@ pub fn counted(
     let mut out = format!("{messages} of {}{bounds} {matching} {what}{none}.", whose(question));
     if counts.messages == 0 && !counts.words.is_empty() {
         let also = if counts.words.len() > 1 { "some of the words" } else { "similar words" };
-        let _ = write!(out, " Without {dashes}count, messages with {also} match too.");
+        let _ = write!(out, " Without {dashes}count, messages with {also} may match too.");
     }
     if question.branches == Branches::Current {
         out += " Other branches and sessions were not searched.";

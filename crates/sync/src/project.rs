@@ -21,7 +21,7 @@ pub(crate) fn folder(name: &str, cwd: &str, identity: ProjectIdentity) -> Result
     let name = if name.trim().is_empty() {
         remote_of(Path::new(cwd), identity).ok_or_else(|| {
             Error::unnamed(format!(
-                "{cwd} has no git remote to name the project by: name it with /lcm sync TARGET --name NAME, or for good with /lcm settings syncProject=NAME --project"
+                "{cwd} has no git remote to name the project by: name it with /lcm sync TARGET --name NAME, or for good with /lcm settings syncProject=NAME --project, if Pi trusts this project"
             ))
         })?
     } else {

@@ -388,7 +388,10 @@ async fn a_count_says_what_it_counted_and_names_the_first_and_the_last() {
         "0 messages of this session match `walrus penguin` (all of walrus, penguin, in any form). Without count, messages with some of the words may match too."
     );
     let nothing = asking.command("search walrus penguin --count day").await;
-    assert!(nothing.ends_with(" Without --count, messages with some of the words may match too."), "{nothing}");
+    assert!(
+        nothing.ends_with(" Without --count, messages with some of the words may match too."),
+        "{nothing}"
+    );
     assert_eq!(
         asking.refusal("lcm_grep", json!({"query": "walrus", "count": "day", "scope": "summaries"})).await,
         "count is of messages and scope is summaries: leave one of them out"

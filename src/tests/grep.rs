@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::asking::{Asking, ageless, first, roles, work};
+use super::asking::{Asking, ageless, ask, first, roles, work};
 use super::support::Session;
 use lcm_model::error::Code;
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 
 #[tokio::test]
 async fn a_result_has_the_message_its_summary_and_the_matching_words() {
@@ -488,6 +490,23 @@ async fn summaries_are_found_along_with_their_messages() {
         assert_eq!(summaries("summaries", mode).await, ["s-"], "{mode}");
         assert_eq!(summaries("all", mode).await, ["m-", "s-"], "{mode}");
     }
+}
+
+/// A fork goes on from messages that the session has too.
+#[tokio::test]
+async fn a_forks_summary_is_found_in_the_fork() {
+    let begun = Session::new().user("Round the invoices.").assistant("Noted.");
+    let (one, two) = (begun.clone().user("Go on."), begun.user("The wombat rule.").assistant("Noted."));
+    let asking = Asking::about(&two.user("Go on.")).await;
+    asking.leaf(0..4, "Rules\nThe wombat rule for invoices.").await;
+    let asking = asking.with_session("two", &one).await;
+    let of = |line: &str| format!("search wombat invoices --summaries {line}");
+    assert!(asking.command(&of("--session one")).await.starts_with("s-"));
+    let answer = asking.command(&of("--session two")).await;
+    assert!(answer.starts_with("Nothing found"), "{answer}");
+    let answer =
+        ask(&asking.store.store, &Scope::at(ConversationId(2), None), &of("--project")).await.unwrap().text;
+    assert!(answer.starts_with("s-") && answer.contains("in session one"), "{answer}");
 }
 
 #[tokio::test]

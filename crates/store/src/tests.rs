@@ -40,6 +40,11 @@ const OTHERS: &[&str] = &["db/opencode", "db/untrusted", "fuzzing", "tests", "up
 
 /// What stands for the parts that are put into statements: a file's beginning, the part, and an example.
 const PARTS: &[(&str, &str, &str)] = &[
+    (
+        "",
+        "{IS_IN_SESSION}",
+        "EXISTS (SELECT 1 FROM entries e WHERE e.message_id = s.last_message AND e.conversation_id = :conversation)",
+    ),
     ("index/search", "{MATCHING}", "messages_fts WHERE messages_fts MATCH ?1 AND rowid BETWEEN ?2 AND ?3"),
     ("index/search", "{columns}", "rowid"),
     ("messages/counts", "INSERT OR IGNORE INTO counts {}", "SELECT 1"),

@@ -11,6 +11,7 @@ use rusqlite::{Connection, named_params, params};
 use crate::FullTextIndex;
 use crate::columns::{FromRow, Queries as _, from_row};
 use crate::messages::sessions::{parameters, passes};
+use crate::summaries::spans::IS_IN_SESSION;
 use lcm_model::Message;
 use lcm_model::error::Result;
 use lcm_model::ids::{ConversationId, MessageId, PI, SummaryId};
@@ -175,17 +176,17 @@ impl<'c> FullTextIndex<'c> {
         limit: usize,
     ) -> Result<Vec<SummaryHit>> {
         self.all(
-            "SELECT s.id, -bm25(summaries_fts, 1.0, 0.6) AS score
-               FROM summaries_fts f
-               JOIN summaries s ON s.id = f.rowid
-              WHERE summaries_fts MATCH :expression
-                AND (:after IS NULL OR s.to_time >= :after)
-                AND (:before IS NULL OR s.from_time <= :before)
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
-              ORDER BY score DESC, s.id DESC
-              LIMIT :limit",
+            &format!(
+                "SELECT s.id, -bm25(summaries_fts, 1.0, 0.6) AS score
+                   FROM summaries_fts f
+                   JOIN summaries s ON s.id = f.rowid
+                  WHERE summaries_fts MATCH :expression
+                    AND (:after IS NULL OR s.to_time >= :after)
+                    AND (:before IS NULL OR s.from_time <= :before)
+                    AND (:conversation IS NULL OR {IS_IN_SESSION})
+                  ORDER BY score DESC, s.id DESC
+                  LIMIT :limit"
+            ),
             named_params! {
                 ":expression": expression,
                 ":conversation": filter.conversation,
@@ -209,10 +210,8 @@ impl<'c> FullTextIndex<'c> {
             )?,
         };
         let summaries = self.one(
-            "SELECT count(*) FROM summaries s
-              WHERE ?1 IS NULL OR EXISTS
-                    (SELECT 1 FROM entries e WHERE e.message_id = s.first_message AND e.conversation_id = ?1)",
-            [conversation],
+            &format!("SELECT count(*) FROM summaries s WHERE :conversation IS NULL OR {IS_IN_SESSION}"),
+            named_params! {":conversation": conversation},
         )?;
         Ok((messages, summaries))
     }

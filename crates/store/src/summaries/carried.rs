@@ -1,7 +1,8 @@
 //! Which compaction entries carry which summaries.
 
-use rusqlite::params;
+use rusqlite::{named_params, params};
 
+use super::spans::IS_IN_SESSION;
 use crate::columns::Queries as _;
 use crate::{Summaries, SummaryWriter};
 use lcm_model::error::Result;
@@ -13,30 +14,29 @@ impl Summaries<'_> {
         self.all("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id", [entry])
     }
 
-    /// Summaries that start with a message of a session and that none of its entries carries, sources before
+    /// Summaries of a session that none of its entries carries, sources before
     /// the summaries condensed from them.
     pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
         self.all(
-            "SELECT s.id FROM summaries s
-              WHERE EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
-                                 WHERE c.summary_id = s.id AND e.conversation_id = ?1)
-              ORDER BY s.depth, s.id",
-            [conversation],
+            &format!(
+                "SELECT s.id FROM summaries s
+                  WHERE {IS_IN_SESSION}
+                    AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
+                                     WHERE c.summary_id = s.id AND e.conversation_id = :conversation)
+                  ORDER BY s.depth, s.id"
+            ),
+            named_params! {":conversation": conversation},
         )
     }
 
     /// A session's summaries that no compaction carries yet: those of a branch are ready for its next one.
     pub fn uncarried(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
         self.all(
-            "SELECT s.id FROM summaries s
-              WHERE EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                AND EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
-                AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
-            [conversation],
+            &format!(
+                "SELECT s.id FROM summaries s
+                  WHERE {IS_IN_SESSION} AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)"
+            ),
+            named_params! {":conversation": conversation},
         )
     }
 }

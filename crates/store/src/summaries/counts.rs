@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::Summaries;
 use crate::columns::{Queries as _, from_row};
 use crate::summaries::extras::Extras;
+use crate::summaries::spans::IS_IN_SESSION;
 use lcm_model::error::Result;
 use lcm_model::ids::ConversationId;
 
@@ -56,15 +57,13 @@ impl Summaries<'_> {
             return Ok(Vec::new());
         };
         self.all(
-            "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
-               FROM summaries s INDEXED BY summaries_by_first_message
-              WHERE first_message BETWEEN ?2 AND ?3
-                AND EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                AND EXISTS (SELECT 1 FROM entries e
-                             WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
-              GROUP BY depth ORDER BY depth",
-            (conversation, lowest, highest),
+            &format!(
+                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+                   FROM summaries s INDEXED BY summaries_by_first_message
+                  WHERE first_message BETWEEN :lowest AND :highest AND {IS_IN_SESSION}
+                  GROUP BY depth ORDER BY depth"
+            ),
+            named_params! {":conversation": conversation, ":lowest": lowest, ":highest": highest},
         )
     }
 
@@ -72,13 +71,10 @@ impl Summaries<'_> {
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<Value>> {
         let mut usages = Vec::new();
         self.each(
-            "SELECT extras FROM summaries s
-              WHERE extras IS NOT NULL
-                AND (:conversation IS NULL
-                     OR EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = :conversation)
-                        AND EXISTS (SELECT 1 FROM entries e
-                                     WHERE e.message_id = s.last_message AND e.conversation_id = :conversation))",
+            &format!(
+                "SELECT extras FROM summaries s
+                  WHERE extras IS NOT NULL AND (:conversation IS NULL OR {IS_IN_SESSION})"
+            ),
             named_params! {":conversation": conversation},
             |row| {
                 usages.extend(Extras::from_sql(row.get(0)?).usage);

@@ -8,6 +8,7 @@ use rusqlite::{Params, Row, named_params};
 
 use super::extras::Extras;
 use super::redo::IS_DEGRADED;
+use super::spans::IS_IN_SESSION;
 use crate::columns::{FromRow, Queries as _, tokens_at};
 use crate::messages::codec;
 use crate::{Continue, Filter, Summaries, TimeOrder};
@@ -142,12 +143,11 @@ impl Summaries<'_> {
     ) -> Result<Vec<SummaryId>> {
         let (low, high) = handle.range();
         self.all(
-            "SELECT id FROM summaries s
-              WHERE hash BETWEEN :low AND :high
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
-              LIMIT 2",
+            &format!(
+                "SELECT id FROM summaries s
+                  WHERE hash BETWEEN :low AND :high AND (:conversation IS NULL OR {IS_IN_SESSION})
+                  LIMIT 2"
+            ),
             named_params! {":low": low, ":high": high, ":conversation": conversation},
         )
     }
@@ -168,9 +168,7 @@ impl Summaries<'_> {
               WHERE {comes}
                 AND (:after IS NULL OR s.to_time >= :after)
                 AND (:before IS NULL OR s.from_time <= :before)
-                AND (:conversation IS NULL OR EXISTS
-                     (SELECT 1 FROM entries e
-                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+                AND (:conversation IS NULL OR {IS_IN_SESSION})
               ORDER BY {order}"
         );
         let params = named_params! {

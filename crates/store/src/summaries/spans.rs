@@ -7,6 +7,11 @@ use lcm_model::dag::Sources;
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 
+/// Whether a summary `s` is of the session `:conversation`: a fork may continue what it begins with.
+pub(crate) const IS_IN_SESSION: &str = "
+    (EXISTS (SELECT 1 FROM entries e WHERE e.message_id = s.first_message AND e.conversation_id = :conversation)
+     AND EXISTS (SELECT 1 FROM entries e WHERE e.message_id = s.last_message AND e.conversation_id = :conversation))";
+
 /// The messages that a summary spans.
 pub struct SourceSpan {
     pub first: MessageId,

@@ -27,7 +27,8 @@ const NAME = /^ *[A-Z][\w ]*?(?= {2,})/;
 /** The colors of these parts. @type {Record<string, import("@earendil-works/pi-coding-agent").ThemeColor>} */
 const COLORS = { id: "accent", match: "warning", good: "success", bad: "warning", figure: "syntaxNumber" };
 
-/** The last answers, and the session and its leaf then: once something else was said, Pi replaces none of them. @type {{ place: string, answers: string[] }} */
+/** An answer below what was asked, or the reason why there is none. @typedef {{ text: string, isFailure: boolean }} Shown */
+/** The last answers, and the session and its leaf then: once something else was said, Pi replaces none of them. @type {{ place: string, answers: Shown[] }} */
 const last = { place: "", answers: [] };
 
 /** The columns that Pi leaves for a text. @param {ExtensionCommandContext} ctx */
@@ -40,24 +41,28 @@ export function columnsFor(ctx) {
  * @param {string} line what was asked
  * @param {string} text
  * @param {boolean} isAwaited whether the user waits for it, so that a panel does not interrupt
- * @param {string} [leaving] what Escape does in a panel
+ * @param {object} [options]
+ * @param {string} [options.leaving] what Escape does in a panel
+ * @param {boolean} [options.isFailure]
  */
-export async function show(ctx, line, text, isAwaited, leaving = "close") {
+export async function show(ctx, line, text, isAwaited, { leaving = "close", isFailure = false } = {}) {
   const lines = wrap(text, columnsFor(ctx) ?? 80);
   const shown = [plain(`/lcm ${line}`.trim()), ...lines].join("\n");
-  const paint = (/** @type {string} */ answer) => colored(ctx.ui.theme, answer);
+  const paint = (/** @type {string} */ answer) => colored(ctx.ui.theme, answer, isFailure);
   const isLong = lines.length + BESIDE > (process.stdout.rows ?? Infinity);
   const tui = isAwaited && isLong ? await components(ctx) : undefined;
   if (tui) await showPanel(ctx, (screen) => new LongAnswer(screen, tui, paint(shown).split("\n"), leaving, uiOf(ctx).type));
   const place = `${ctx.sessionManager.getSessionId()} ${ctx.sessionManager.getLeafId()}`;
   if (last.place !== place) Object.assign(last, { place, answers: [] });
-  last.answers = [...last.answers, shown].slice(-KEPT);
-  uiOf(ctx).show(last.answers, paint);
+  last.answers = [...last.answers, { text: shown, isFailure }].slice(-KEPT);
+  const texts = last.answers.map((answer) => answer.text);
+  uiOf(ctx).show(texts, (answer, at) => colored(ctx.ui.theme, answer, last.answers[at].isFailure));
 }
 
-/** An answer in colors. @param {Theme} theme @param {string} answer */
-function colored(theme, answer) {
+/** An answer in colors. @param {Theme} theme @param {string} answer @param {boolean} isFailure */
+function colored(theme, answer, isFailure) {
   const [asked, ...lines] = answer.split("\n");
+  if (isFailure) return [theme.fg("accent", theme.bold(asked)), ...lines.map((line) => theme.fg("error", line))].join("\n");
   // After the first paragraph, an answer may quote a message.
   const end = lines.includes("") ? lines.indexOf("") : lines.length;
   return [theme.fg("accent", theme.bold(asked)), ...lines.map((line, at) => (at < end ? inColors(theme, line) : theme.fg("text", line)))].join("\n");

@@ -106,14 +106,16 @@ async function guarded(ctx, line, work) {
   } catch (error) {
     const message = messageOf(error);
     const answer = { error: { code: /** @type {any} */ (error)?.code ?? "LCM_FAILED", message } };
-    say(ctx, JSON_FLAG.test(line) ? json(answer) : message, "error", answer);
+    // The session may be gone, and its screen too.
+    await respond(ctx, line, JSON_FLAG.test(line) ? json(answer) : message, answer, false).catch(() => {});
   }
 }
 
 /** @param {ExtensionCommandContext} ctx @param {string} line @param {string} text @param {unknown} answer @param {boolean} isAwaited */
 async function respond(ctx, line, text, answer, isAwaited) {
   const isFailure = Boolean(/** @type {any} */ (answer)?.error);
-  if (ctx.mode === "tui" && !isFailure) await show(ctx, line, text, isAwaited);
+  // Below the answers before: Pi keeps an error of its own in its place, and moves them.
+  if (ctx.mode === "tui") await show(ctx, line, text, isAwaited && !isFailure, { isFailure });
   else say(ctx, text, isFailure ? "error" : "info", answer);
 }
 
@@ -251,7 +253,7 @@ class Commands {
 async function isConfirmed(ctx, line, { title, message }) {
   if (ctx.mode !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, permanently";
-  await show(ctx, line, message, true, "on to the question");
+  await show(ctx, line, message, true, { leaving: "on to the question" });
   return (await uiOf(ctx).select(title, ["No", yes])) === yes;
 }
 

@@ -75,8 +75,8 @@ export function uiOf(ctx) {
   return {
     /** @param {string} text @param {"info" | "warning" | "error"} type */
     notify: (text, type) => ui.notify(shown(text), type),
-    /** Shows texts in colors. @param {string[]} texts @param {(text: string) => string} paint */
-    show: (texts, paint) => ui.notify(texts.map((text) => paint(shown(text))).join("\n\n"), "info"),
+    /** Shows texts in colors. @param {string[]} texts @param {(text: string, at: number) => string} paint */
+    show: (texts, paint) => ui.notify(texts.map((text, at) => paint(shown(text), at)).join("\n\n"), "info"),
     /** Types into the prompt. @param {string} text */
     type: (text) => ui.pasteToEditor(shown(text)),
     /** @param {string} title @param {string} message */

@@ -220,6 +220,8 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     await terminal.waitFor((screen) => /^\/lcm show m-no/m.test(screen) && !screen.includes("esc: close"), "what was pasted over it");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("`m-no` is not an id"), "the answer to it");
+    await terminal.send("/lcm search pelican");
+    await terminal.waitFor((screen) => /^ \/lcm show m-no\n `m-no` is not an id[^]*^ \/lcm search pelican\n m-/m.test(screen), "the answers in order");
   });
 
   await t.test("a hit opens at the match; keys go to the next one, copy it and insert its id", async () => {

@@ -7,7 +7,7 @@ use super::{Answer, Command, CommandContext, Summarizer};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::SummaryId;
 use lcm_model::text::count;
-use lcm_recall::{NodeId, resolve};
+use lcm_recall::{NodeId, Visibility, resolve};
 use lcm_store::{Batch, View};
 
 const ALL: &str = "all";
@@ -52,16 +52,18 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         return Err(Error::invalid(format!("{MODEL} takes PROVIDER/ID, not {model}")));
     }
     let (scope, named) = (asked.scope.clone(), model.clone());
-    let read = move |view: &View<'_>| -> Result<Vec<SummaryId>> {
-        let mut summaries = Vec::new();
+    let read = move |view: &View<'_>| {
+        let sight = Visibility::new(view, &scope)?;
+        let (mut summaries, mut elsewhere) = (Vec::new(), 0);
         for id in &ids {
             if let NodeId::Summary(summary) = resolve(view, &scope, id, "/lcm tree shows ids")? {
+                elsewhere += usize::from(sight.branch()?.forest.span(summary).is_none());
                 summaries.push(summary);
             }
         }
-        Ok(summaries)
+        Ok((summaries, elsewhere))
     };
-    let summaries = asked.store().read(read).await?;
+    let (summaries, elsewhere): (Vec<SummaryId>, _) = asked.store().read(read).await?;
     let number = summaries.len();
     if number == 0 {
         return Ok(Answer::sentence("This branch has no summaries yet."));
@@ -75,8 +77,12 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         Some(model) => format!(" by {model}"),
         None => usual.map(|model| format!(" by {model}")).unwrap_or_default(),
     };
+    let when = match elsewhere {
+        0 => "while the agent works or by the next compaction",
+        _ => "once a branch that has it goes on: this one does not",
+    };
     let text = format!(
-        "{} will be written again{by}, while the agent works or by the next compaction. Until then, the old text stays.",
+        "{} will be written again{by}, {when}. Until then, the old text stays.",
         count(number, "summary")
     );
     Ok(Answer::new(text, json!({"summaries": number})))

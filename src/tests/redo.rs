@@ -1,5 +1,6 @@
 //! Summaries are written again on request, and the old text stays until then.
 
+use super::asking::{Asking, ask};
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_compaction::llm::{ModelRequest, Reply};
 use lcm_model::ids::SummaryId;
@@ -98,4 +99,20 @@ async fn a_condensed_summary_is_written_again_by_the_model_that_is_named() {
     assert!(new.contains("none missing, 0 degraded"), "{new}");
     let asked = model.asked.lock().unwrap();
     assert!(redone > 0 && asked.len() == redone && asked.iter().all(is_named));
+}
+
+#[tokio::test]
+async fn a_summary_of_another_branch_waits_for_that_branch() {
+    let begun = Session::new().user("Round the invoices.").assistant("Noted.");
+    let fork = begun.clone().user("The wombat rule.").assistant("Noted.").at("e2").user("Go on.");
+    let left = Asking::about(&begun.user("The wombat rule.").assistant("Noted.")).await;
+    let id = left.leaf(0..4, "Rules\nThe wombat rule for invoices.").await;
+    let handle = left.store.store.read(move |view| Ok(view.summaries().summary(id)?.hash.summary_handle()));
+    let redo = format!("redo {}", handle.await.unwrap());
+    let says = "1 summary will be written again, while the agent works or by the next compaction.";
+    assert!(left.command(&redo).await.starts_with(says));
+    left.store.ingest("one", &fork).await;
+    let answer = ask(&left.store.store, &left.from(fork.leaf()), &redo).await.unwrap().text;
+    let says = "1 summary will be written again, once a branch that has it goes on: this one does not. ";
+    assert!(answer.starts_with(says), "{answer}");
 }

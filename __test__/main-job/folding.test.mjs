@@ -305,6 +305,21 @@ test("nothing is folded if that is unwanted or nothing is ready", async (t) => {
   }
 });
 
+test("a summary that no model manages does not hold up a fold", async (t) => {
+  const project = await aLongProject(t, hosts[hosts.length - 1]);
+  const pi = project.startPi(["--session", longSession(project, "held").write(project.sessionDir)]);
+  await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
+  project.script.summary = ({ messages }) => ({ text: messages[messages.length - 1].text.slice(-4000) });
+  const folded = async () => compactions(await project.session(pi));
+  for (let left = 6; left > 0 && (await folded()).length === 0; left--) {
+    await pi.prompt("Where are we?");
+    await settled(project);
+  }
+  const [compaction] = await folded();
+  assert.match(compaction?.summary ?? "", /\b[1-9]\d* degraded/);
+  await pi.stop();
+});
+
 test("a compaction by Pi keeps as much as a fold, and with context: full as much as Pi", async (t) => {
   const compaction = { keepRecentTokens: 20_000 };
   const project = await aProject(t, { settings: { compaction } });

@@ -203,8 +203,7 @@ fn answer(what: &str, plan: &PurgePlan, still: &Still, complete: Option<Result<b
     }
     if sessions.len() > 1 {
         let (n, names) = (count(sessions.len(), "session"), in_line(&listed(&sessions)));
-        let (they, are) = if plan.messages.len() == 1 { ("It", "is") } else { ("They", "are") };
-        text += &format!(" {they} {are} in {n} and {are} removed from each: {names}.");
+        text += &format!(" This is in {n}, and is removed from each: {names}.");
     }
     let (done, is_complete) = (complete.is_some(), complete.as_ref().map(|done| matches!(done, Ok(true))));
     let why = complete.and_then(Result::err).map(|error| error.to_string());

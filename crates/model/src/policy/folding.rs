@@ -212,9 +212,10 @@ impl Folding {
         self.notice.take()
     }
 
-    /// Whether summaries are needed now, as for a compaction: what no model summarizes is extracted.
+    /// Whether summaries are needed now, as for a compaction: what no model summarizes is extracted. One that fails would
+    /// hold up every fold.
     pub const fn is_needed(&self) -> bool {
-        self.is_full || self.is_asked
+        self.is_full || self.is_asked || self.is_overdue
     }
 
     /// Folds at the end of the next turn by which the summaries are there.

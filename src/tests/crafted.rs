@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::asking::ask;
 use super::import::Machine;
 use lcm_ingest::foreign::agent;
 use lcm_ingest::import::{Progress, Source, import};
+use lcm_model::ids::ConversationId;
+use lcm_recall::Scope;
 use lcm_store::OpenCode;
 use lcm_testing::everything;
 
@@ -204,6 +207,25 @@ async fn one_unreadable_row_of_opencodes_costs_no_other() {
         report.contains("opencode.db: OpenCode's database can't be read: none of its sessions can"),
         "{report}"
     );
+}
+
+#[tokio::test]
+async fn a_command_of_opencodes_that_fails_counts_as_failed() {
+    let part = |n: usize, exit: i64| {
+        let state = json!({"status": "completed", "input": {"command": "make"}, "output": "pelican", "metadata": {"exit": exit}});
+        let part = json!({"type": "tool", "callID": format!("call_{n}"), "tool": "bash", "state": state});
+        format!("INSERT INTO part VALUES ('prt_{n}', 'msg_2', '{part}');")
+    };
+    let says = "INSERT INTO message VALUES ('msg_2', 'ses_1', 2, '{\"role\":\"assistant\",\"time\":{\"created\":2,\"completed\":3}}');";
+    let (machine, path) = opencode(&format!("{says}{}{}", part(2, 0), part(3, 2)));
+    machine.run(&format!("--from opencode \"{}\"", path.display())).await;
+    let scope = Scope::at(ConversationId(0), None);
+    let line = "search pelican --role toolResult --count outcome --project";
+    let counted = ask(&machine.home.store, &scope, line).await.unwrap().answer;
+    let groups = [("error", 1), ("ok", 1)].map(|(key, n)| (json!(key), json!(n)));
+    let found = counted["groups"].as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|group| (group["key"].clone(), group["messages"].clone())).collect();
+    assert_eq!(found, groups);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ pub struct Report {
     pub unfinished: usize,
     /// Rows of an old database that could not be read, as far as others name them.
     pub lost: usize,
-    /// Its messages whose session is lost or can't be read.
+    /// Messages of an old database whose session is lost or can't be read.
     pub recovered: usize,
     /// Messages that an old database lacked and that came from its sessions' files.
     pub filled: usize,

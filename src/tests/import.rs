@@ -534,6 +534,48 @@ async fn a_session_that_is_opened_from_elsewhere_hides_none_of_the_projects() {
     assert!(machine.run("").await.starts_with("2 sessions: "));
 }
 
+/// The extension may have come after them.
+#[tokio::test]
+async fn the_folder_of_a_project_stands_for_its_sessions() {
+    let machine = Machine::new();
+    machine.write("a.jsonl", "one", &Session::new().user("said here").entries);
+    machine.write("b.jsonl", "open", &Session::new().user("just now").entries);
+    assert_eq!(machine.run(".").await, "1 session: 1 message new, 0 known already");
+    let gone = machine.at("gone");
+    let theirs = machine.at("sessions").join(session_folder(&gone));
+    fs::create_dir(&theirs).unwrap();
+    // Pi names the folders of both alike.
+    for (name, id, cwd) in
+        [("a", "two", gone.clone()), ("b", "three", machine.at("gone-")), ("c", "open", gone.clone())]
+    {
+        let header = json!({"type": "session", "version": 3, "id": id, "cwd": cwd});
+        fs::write(
+            theirs.join(name).with_extension("jsonl"),
+            lines(&header, &Session::new().user(id).entries),
+        )
+        .unwrap();
+    }
+    assert_eq!(machine.run(&gone.display().to_string()).await, "1 session: 1 message new, 0 known already");
+    // What the folder's database lacks.
+    let store = Store::of_project(Some(&machine.home.db_dir), &gone.to_string_lossy()).unwrap();
+    let other = Machine {
+        home: Home { store, cwd: gone.to_string_lossy().into(), ..machine.home.clone() },
+        ..Machine::new()
+    };
+    let path = machine.at("there.jsonl");
+    fs::write(
+        &path,
+        lines(&json!({"type": "session", "version": 3, "id": "four"}), &Session::new().user("four").entries),
+    )
+    .unwrap();
+    other.run(&path.display().to_string()).await;
+    other.home.store.close().await;
+    let again = Machine::new();
+    let home = Home { db_dir: machine.home.db_dir.clone(), ..again.home.clone() };
+    let again = Machine { home, folders: machine.folders.clone(), ..again };
+    assert_eq!(again.run(&gone.display().to_string()).await, "2 sessions: 2 messages new, 0 known already");
+}
+
 #[tokio::test]
 async fn a_failed_import_is_explained_in_one_sentence() {
     let machine = Machine::new();

@@ -13,7 +13,7 @@ use super::foreign::Agent;
 use super::old_sessions::{Rebuilding, SharedOldStore};
 use lcm_model::config::{ProjectIdentity, session_folder};
 use lcm_model::error::{Code, Error, Result};
-use lcm_store::{Store, database_of, project_of};
+use lcm_store::{Store, database_of, project_of, real_path};
 
 /// The project that starts an import, and its open session.
 #[derive(Clone)]
@@ -56,8 +56,8 @@ impl Folders {
 /// What to import.
 #[derive(Clone)]
 pub enum Source {
-    /// A session file, a folder of session files, an old database, or the folder of another project, for its
-    /// database: imported into this project's store, also from another project.
+    /// A session file, a folder of session files, an old database, or the folder of a project, for its database and its
+    /// sessions: imported into this project's store, also from another project.
     Path(PathBuf),
     /// A part of a database of this project that is rebuilt.
     Rebuild(SharedOldStore, Rebuilding),
@@ -119,10 +119,9 @@ pub(super) fn find(
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
-            let of_project =
-                database_of(&home.db_dir, &path).filter(|database| home.store.place() != Some(database));
+            let of_project = of_folder(home, folders, &path);
             let paths = match (path.is_dir(), path.exists()) {
-                _ if of_project.is_some() => of_project.into_iter().collect(),
+                _ if !of_project.is_empty() => of_project,
                 (true, _) => in_folder(&path, &home.cwd)?,
                 (false, true) => vec![path],
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
@@ -157,6 +156,26 @@ pub(super) fn find(
     }
     found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
     Ok((found, failed))
+}
+
+/// The database of the project `folder`, which may be gone, if it is not the own one, and the files of its sessions, with
+/// those directly in the folder.
+fn of_folder(home: &Home, folders: &Folders, folder: &Path) -> Vec<PathBuf> {
+    let cwd = real_path(folder);
+    let mut sessions = files_in(&folders.of_project(&cwd));
+    sessions.retain(|path| {
+        let of_it = |file: SessionFile| {
+            !home.is_open(&file.header)
+                && file.header.cwd.is_some_and(|own| real_path(Path::new(&own)) == cwd)
+        };
+        SessionFile::open(path).is_ok_and(of_it)
+    });
+    let database = database_of(&home.db_dir, folder).filter(|database| home.store.place() != Some(database));
+    if database.is_none() && sessions.is_empty() {
+        return sessions;
+    }
+    let there = session_files(folder).unwrap_or_default();
+    database.into_iter().chain(sessions).chain(there).collect()
 }
 
 /// Finds the logs of another agent: with a path all logs there, otherwise those of this project or of all

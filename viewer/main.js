@@ -595,8 +595,10 @@ class Viewer {
       const title = isOne ? "" : titleIn(number);
       // Ids of other agents' sessions begin with the agent.
       const agent = title && id.includes(":") ? `${id.split(":")[0]}: ` : "";
+      // It begins as its origin does.
+      const fork = header.parentSession ? "fork: " : "";
       const began = Date.parse(header.timestamp);
-      return `${agent}${short(title || id)} — ${day(began)} ${minute(began)}`;
+      return `${agent}${fork}${short(title || id)} — ${day(began)} ${minute(began)}`;
     });
     this.sessions.append(...this.titles.map((title, value) => h("option", { value }, title)));
     this.#themed();

@@ -144,12 +144,12 @@ test("the sessions of a project are in one page, and each is loaded when it is s
   await close();
 });
 
-test("sessions of other agents are named with their agent", { skip: noBrowser }, async (t) => {
+test("sessions of other agents are named with their agent, and forks as such", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => history.user("the same"), (history) => history.user("the same")]);
-  writeFileSync(file, readFileSync(file, "utf8").replaceAll('"id":"019a4f00-0000-7000-8000-000000000001"', '"id":"claude-code:1"'));
+  writeFileSync(file, readFileSync(file, "utf8").replaceAll('"id":"019a4f00-0000-7000-8000-000000000001"', '"id":"claude-code:1"').replace('"type":"session",', '"type":"session","parentSession":"/one.jsonl",'));
   const { page, close } = await open(file, { hash: "#session/claude" });
   const titles = await texts(page, "[aria-label=Session] option");
-  assert.deepEqual(titles.map((title) => title.split(" —")[0]), ["the same", "claude-code: the same"]);
+  assert.deepEqual(titles.map((title) => title.split(" —")[0]), ["fork: the same", "claude-code: the same"]);
   assert.match(await text(page, "h1"), /^claude-code: the same/);
   await close();
 });

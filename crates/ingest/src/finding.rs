@@ -119,12 +119,14 @@ pub(super) fn find(
         }
         Source::Path(path) => {
             let path = Path::new(&home.cwd).join(path);
-            let of_project = of_folder(home, folders, &path);
-            let paths = match (path.is_dir(), path.exists()) {
-                _ if !of_project.is_empty() => of_project,
-                (true, _) => in_folder(&path, &home.cwd)?,
-                (false, true) => vec![path],
-                (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
+            let of_project = || of_folder(home, folders, &path);
+            let paths = match (path.exists(), path.is_dir()) {
+                (true, false) => vec![path],
+                (exists, _) => match of_project() {
+                    found if !found.is_empty() => found,
+                    _ if exists => in_folder(&path, &home.cwd)?,
+                    _ => return Err(Error::invalid(format!("there is no {}", path.display()))),
+                },
             };
             return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
         }

@@ -261,8 +261,10 @@ export class Session {
 
   /** Applies new settings. @param {import("./pi.js").Settings} settings */
   async reconfigure(settings) {
-    unwrap((await this.engine).reconfigure(JSON.stringify(settings)));
     this.settings = settings;
+    // Without one, the settings may be what mends that.
+    const engine = await this.engine.catch(() => undefined);
+    if (engine) unwrap(engine.reconfigure(JSON.stringify(settings)));
     void this.footer.update();
   }
 

@@ -92,6 +92,20 @@ for (const host of hostsFor()) {
     }, { args: trusted });
   });
 
+  test(`a folder that can't be used is replaced by another one, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { dbDir: "/proc/lcm" } });
+    const other = path.join(place.home, "global-store");
+    const { stdout } = await place.run(["-p", "/lcm stats", `/lcm settings dbDir=${other}`]);
+    assert.match(stdout, /^failed to create the folder \/proc\/lcm [^\n]+\nSaved in [^\n]+: dbDir = \S+global-store \(global\)\n$/);
+    place.global({ dbDir: "/proc/lcm" });
+    await place.rpc(async (pi) => {
+      await pi.prompt(`/lcm settings dbDir=${other}`);
+      await pi.waitFor(() => notices(pi).some((message) => message.startsWith("Saved in ")));
+      await pi.prompt("hello");
+      await eventually(() => assert.equal(databasesIn(other).length, 1));
+    });
+  });
+
   test(`variables override everything, and print mode does not report invalid ones, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { dbDir: "global-store", leafChunkTokens: "many" } });
     place.local({ dbDir: "project-store", leafChunkTokens: 500 });

@@ -9,8 +9,8 @@ use super::sessions::{of_session, session};
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext};
 use crate::tools::{
-    self, as_words, bounds, contradictions, counted, if_unfiltered, in_marks, marked, named, only_similar,
-    totals_as_data, unfiltered, unquoted, widened,
+    self, as_words, at_that_time, bounds, contradictions, counted, if_unfiltered, in_marks, marked, named,
+    only_similar, totals_as_data, unfiltered, unquoted, ways, widened,
 };
 use lcm_model::Role;
 use lcm_model::error::{Error, Result};
@@ -229,9 +229,9 @@ fn find(
     let similar = only_similar(&question, &lacking, aside);
     let others = in_others(&question, other_sessions, manner);
     let unfiltered = unfiltered(&question, "--");
-    let in_result = if similar.is_empty() { "" } else { &others };
+    let in_result = if similar.is_empty() { String::new() } else { at_that_time(&question, "--") + &others };
     let above =
-        [widened(&question), &similar, in_result, &tools::absent(&question, &absent, aside), &unfiltered]
+        [widened(&question), &similar, &in_result, &tools::absent(&question, &absent, aside), &unfiltered]
             .concat();
     let is_cut = question.cursor.is_some();
     let more_hits =
@@ -243,7 +243,7 @@ fn find(
     let text = match lines.is_empty() {
         true => {
             let nothing = nothing(&question, searched, &missing, aside, other_sessions, manner);
-            format!("{nothing} {unfiltered}").trim_end().to_owned()
+            format!("{nothing} {}", ways(&question, "--")).trim_end().to_owned()
         }
         false if above.is_empty() => lines.join("\n") + &hint(&more_hits, manner),
         false => format!("{}\n\n{}{}", above.trim_end(), lines.join("\n"), hint(&more_hits, manner)),

@@ -195,6 +195,28 @@ async fn a_version_is_found_and_counted_with_and_without_its_letter() {
     }
 }
 
+/// Messages have times, and seldom say them.
+#[tokio::test]
+async fn a_date_in_a_query_is_not_denied() {
+    let asking =
+        Asking::about(&Session::new().user("The tests pass.").assistant("Noted.").user("Go on.")).await;
+    let answer = asking.command("search tests on 2 November 2025").await;
+    assert!(answer.starts_with("m-"), "{answer}");
+    let answer = asking.grep(json!({"query": "what happened in October 2025"})).await;
+    assert!(answer.starts_with("Nothing found"), "{answer}");
+    assert!(
+        answer.contains(" For what was said then, pass \"after\":\"2025-10-01\",\"before\":\"2025-11-01\"."),
+        "{answer}"
+    );
+    let answer = asking.command("search anything on 1 October 2025").await;
+    assert!(
+        answer.contains(" For what was said then, pass --after 2025-10-01 --before 2025-10-02."),
+        "{answer}"
+    );
+    let answer = asking.command("search anything of October --after 2025-10-01").await;
+    assert!(!answer.contains("said then"), "{answer}");
+}
+
 #[tokio::test]
 async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);

@@ -12,7 +12,7 @@ use lcm_model::error::{Error, Result};
 use lcm_model::text::{self, count};
 use lcm_recall::grep::{
     self, Branches, CountBy, Counts, DEFAULT_LIMIT, Group, Kinds, Location, MOST_COUNTED, MOST_RESULTS, Mode,
-    Question, SearchHit, SearchResults, Searched, Sort, fold_equals, grep,
+    Question, SearchHit, SearchResults, Searched, Sort, days_of, fold_equals, grep,
 };
 use lcm_recall::{Card, Scope};
 use lcm_store::View;
@@ -356,6 +356,9 @@ fn caveats(question: &Question, findings: &SearchResults) -> String {
     } else if findings.is_weak() {
         caveats += &not_searched(findings);
     }
+    if !findings.unknown.is_empty() {
+        caveats += &at_that_time(question, "");
+    }
     caveats += &(absent(question, &findings.absent, THINKING) + &unfiltered(question, ""));
     if caveats.is_empty() { caveats } else { caveats.trim_end().to_owned() + "\n" }
 }
@@ -409,9 +412,14 @@ fn nothing(question: &Question, findings: &SearchResults) -> String {
         let _ = write!(out, " {summaries} of it would match: pass \"scope\":\"all\".");
     }
     if question.branches == Branches::Current {
-        return format!("{out} {}{NOT_SEARCHED}", unfiltered(question, ""));
+        return format!("{out} {}{NOT_SEARCHED}", ways(question, ""));
     }
-    format!("{out} {}{}", unfiltered(question, ""), not_searched(findings)).trim_end().to_owned()
+    format!("{out} {}{}", ways(question, ""), not_searched(findings)).trim_end().to_owned()
+}
+
+/// How to ask again where nothing was found.
+pub fn ways(question: &Question, dashes: &str) -> String {
+    at_that_time(question, dashes) + &unfiltered(question, dashes)
 }
 
 /// How to search the other sessions, which were not.
@@ -514,6 +522,19 @@ pub fn unfiltered(question: &Question, dashes: &str) -> String {
         (dashes, key) => format!("{dashes}{key} {value}"),
     };
     format!("`{word}` is searched for as words; to filter, pass {filter}. ")
+}
+
+/// How to search what was said at the time that a query names; empty without one, or if that is done already.
+pub fn at_that_time(question: &Question, dashes: &str) -> String {
+    let is_asked = question.mode == Mode::Text && question.after.is_none() && question.before.is_none();
+    let Some((after, before)) = days_of(&question.query, text::now()).filter(|_| is_asked) else {
+        return String::new();
+    };
+    let filter = match dashes {
+        "" => format!("\"after\":\"{after}\",\"before\":\"{before}\""),
+        dashes => format!("{dashes}after {after} {dashes}before {before}"),
+    };
+    format!("For what was said then, pass {filter}. ")
 }
 
 /// Which quoted phrases occur nowhere.

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 pub use lcm_grep::{
-    NAME as GREP, absent, as_words, bounds, contradictions, counted, given, if_unfiltered, left_out, named,
-    only_similar, totals_as_data, unfiltered, unquoted, widened,
+    NAME as GREP, absent, as_words, at_that_time, bounds, contradictions, counted, given, if_unfiltered,
+    left_out, named, only_similar, totals_as_data, unfiltered, unquoted, ways, widened,
 };
 use lcm_model::error::{Error, Result};
 use lcm_model::text::one_line;

@@ -44,6 +44,7 @@ use lcm_store::{Filter, View};
 
 use candidates::Candidates;
 pub use count::{COUNTED_BY, CountBy, Counts, Group};
+use dates::Date;
 pub use hits::fold_equals;
 pub use inside::Lookup;
 use query::{Query, QueryTerm, TermRole};
@@ -402,7 +403,8 @@ fn unknown(search: &Search<'_>, query: &Query, unknown: Vec<String>) -> Result<V
 /// Those of the words that no searched summary has either.
 fn absent(search: &Search<'_>, query: &Query, absent: Vec<String>) -> Result<Vec<String>> {
     let mut nowhere = Vec::new();
-    for word in absent {
+    let dates = Date::words_in(&search.question.query);
+    for word in absent.into_iter().filter(|word| !dates.contains(&word.to_lowercase())) {
         if !in_summaries(search, query, |term| term.text == word)? {
             nowhere.push(word);
         }
@@ -429,6 +431,12 @@ fn missing(search: &Search<'_>, query: &Query) -> Result<Vec<String>> {
         missing.extend(is_missing.then(|| phrase.written.clone()));
     }
     Ok(missing)
+}
+
+/// The first date that a query names, as its first day and the one after its last, in ISO format; without a year, the last
+/// one before `now`, in ms.
+pub fn days_of(query: &str, now: i64) -> Option<(String, String)> {
+    Date::days_of(query, now)
 }
 
 /// The session whose id begins with `id`. An answer marks an id that looks like a message's with a backslash.

@@ -70,20 +70,25 @@ impl Snippet {
     }
 }
 
-/// The matches in `text[within]`, in order: whole words, other forms of a word, or parts of a word.
+/// The matches in `text[within]`, in order: whole words and other forms of a word, or, of a word that has none, parts of
+/// others.
 pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
     let mut found = as_they_stand(text, within, marks);
+    let mut parts: Vec<Sighting> = Vec::new();
+    let mut is_whole = vec![false; marks.len()];
     for (range, word) in words(&text[within.clone()]) {
         let range = range.start + within.start..range.end + within.start;
         let lower = folded(word);
         for (mark, wanted) in marks.iter().map(|mark| mark.word.as_str()).enumerate() {
             if are_kin(&lower, wanted) {
+                is_whole[mark] = true;
                 found.push(Sighting { range: range.clone(), mark });
             } else if wanted.len() >= INSIDE || wanted.contains(is_ideograph) {
-                found.extend(inside(&range, word, &lower, wanted).map(|range| Sighting { range, mark }));
+                parts.extend(inside(&range, word, &lower, wanted).map(|range| Sighting { range, mark }));
             }
         }
     }
+    found.extend(parts.into_iter().filter(|part| !is_whole[part.mark]));
     found.sort_by_key(|sighting| (sighting.range.start, sighting.range.end));
     found
 }
@@ -219,6 +224,13 @@ mod tests {
         let filler = "lorem ipsum dolor ".repeat(40);
         let phrase = shown(&format!("invalid themes {filler} Invalid Theme!"), "\"invalid theme\"");
         assert!(phrase.ends_with("[Invalid Theme]!"), "{phrase}");
+    }
+
+    #[test]
+    fn a_word_hides_what_only_has_it_inside() {
+        let text = format!("A report on the import. {} The port is 5433.", "lorem ipsum ".repeat(40));
+        let shown = shown(&text, "which port");
+        assert!(shown.contains("The [port] is 5433") && !shown.contains("re[port]"), "{shown}");
     }
 
     #[test]

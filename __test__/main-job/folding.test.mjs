@@ -83,6 +83,8 @@ for (const host of hosts) {
     history.talk(20, { words: 150 });
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);
     await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 40 msgs"));
+    await pi.prompt("/lcm compact --dry-run");
+    assert.match(pi.ui("notify").at(-1)?.message ?? "", /\n\nPi refuses it now: since the last one there are about [\d,]+ tokens, and it keeps 20,000 /);
     await assert.rejects(pi.request("compact"), /session too small/);
     assert.match(pi.ui("notify").at(-1)?.message ?? "", /Summaries of what is older .* When a turn ends after that, they replace it/);
     await eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are written"));

@@ -42,7 +42,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     let Some(leaf) = &scope.leaf else { return nothing() };
     let (conversation, memory, live) = (scope.conversation, Arc::default(), &asked.request.live);
     let session = Session { store, conversation, memory, settings, can_recall: true };
-    let Some(forecast) = forecast(session, leaf, live.window(), live.model.as_deref()).await? else {
+    let Some(forecast) = forecast(session, leaf, live).await? else {
         return nothing();
     };
     if forecast.is_pis {
@@ -56,13 +56,13 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 fn planned(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -> Answer {
-    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, .. } = *forecast;
+    let Forecast { kept, covered, ready, leaves, healed, condensed, budget, refused, .. } = *forecast;
     let json = json!({
         "kept": {"messages": kept.0, "tokens": kept.1},
         "covered": {"messages": covered.0, "tokens": covered.1},
         "ready": {"summaries": ready.0, "messages": ready.1},
         "leaves": {"summaries": leaves.0, "tokens": leaves.1},
-        "condensed": condensed, "healed": healed, "budget": budget, "models": models,
+        "condensed": condensed, "healed": healed, "budget": budget, "refused": refused.is_some(), "models": models,
     });
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
@@ -87,6 +87,14 @@ fn planned(forecast: &Forecast, models: &[Summarizer], columns: Option<usize>) -
     let models: Vec<String> = models.iter().map(Summarizer::in_words).collect();
     rows.push(("ask", if models.is_empty() { "no model".to_owned() } else { models.join(", then ") }));
     let rows = table(&rows, 11, columns);
-    let text = format!("No model was called, and nothing was changed. A compaction would\n{rows}");
+    let mut text = format!("No model was called, and nothing was changed. A compaction would\n{rows}");
+    if let Some((shown, keeps)) = refused {
+        text += &format!(
+            "\n\nPi refuses it now: since the last one there are {}, and it keeps {} (compaction.keepRecentTokens). In the TUI or rpc \
+             mode, /lcm compact then folds when a turn ends, if that frees enough.",
+            tokens(shown),
+            grouped(keeps)
+        );
+    }
     Answer::new(text, json)
 }

@@ -9,7 +9,7 @@ use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_compaction::llm::{Answer, Model, ModelRequest, Pending};
 use lcm_compaction::{Ahead, At, forecast, prepare};
 use lcm_model::ids::Hash;
-use lcm_model::policy::Window;
+use lcm_model::policy::Live;
 use lcm_model::text;
 use lcm_store::Store;
 
@@ -245,8 +245,8 @@ async fn the_forecast_matches_the_compaction() {
     let longer = session.chat(20, 30);
     store.ingest("one", &longer).await;
     compact.request.leaf_id = longer.leaf().to_owned();
-    let window = Window { tokens: Some(200_000), prompt: None };
-    let found = forecast(compact.session(), longer.leaf(), window, None).await;
+    let live = Live { context_window: Some(200_000), ..Live::default() };
+    let found = forecast(compact.session(), longer.leaf(), &live).await;
     let found = found.unwrap().unwrap();
     assert_eq!(found.kept.0 + found.covered.0, 160);
 

@@ -6,9 +6,10 @@ use super::passes::tokens_of;
 use super::plan::missing;
 use super::{Session, sizes};
 use lcm_model::config::Settings;
-use lcm_model::dag::Piece;
+use lcm_model::dag::{Piece, Visible};
 use lcm_model::error::Result;
-use lcm_model::policy::Window;
+use lcm_model::policy::Live;
+use lcm_store::View;
 
 /// What a compaction would do. Tokens are estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,18 +30,21 @@ pub struct Forecast {
     pub budget: usize,
     /// Whether there is too little to compact, so that Pi would do it by itself.
     pub is_pis: bool,
+    /// If Pi refuses a compaction because it keeps all that it shows: the tokens that it counts there, and keeps.
+    pub refused: Option<(usize, usize)>,
 }
 
-/// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`).
-/// `None` if everything would stay raw.
-pub async fn forecast(
-    session: Session<'_>,
-    leaf: &str,
-    window: Window,
-    model: Option<&str>,
-) -> Result<Option<Forecast>> {
+/// Predicts for the branch that ends at `leaf`, in the context `live`. `None` if everything would stay raw.
+pub async fn forecast(session: Session<'_>, leaf: &str, live: &Live) -> Result<Option<Forecast>> {
     let Session { store, settings, .. } = session;
+    let (model, window) = (live.model.as_deref(), live.window());
     let Some(kept) = session.kept(model, window, leaf).await? else { return Ok(None) };
+    let whole = session.read(leaf, BranchPart::All, live.shown_from.as_deref()).await?;
+    let count = move |view: &View<'_>| {
+        let tokens = |visible: &Visible| Ok(view.messages().parsed(visible.seen.id)?.pi_tokens());
+        whole.visible()[whole.shown..].iter().map(tokens).sum::<Result<usize>>()
+    };
+    let (shown, keeps) = (store.read(count).await?, settings.pi.with(model).keep_recent_tokens);
     let branch = session.read(leaf, BranchPart::Before(kept), None).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
@@ -59,6 +63,7 @@ pub async fn forecast(
         healed: again.len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
+        refused: (shown < keeps).then_some((shown, keeps)),
         is_pis: before.len() < settings.min_messages_for_compaction && branch.forest.is_empty(),
     }))
 }

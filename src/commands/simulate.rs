@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Answer, Command, CommandContext};
-use lcm_ingest::import::{files_below, project_files};
+use lcm_ingest::import::{Folders, files_below, project_files, sessions_in};
 use lcm_model::config::Settings;
 use lcm_model::error::{Error, Result};
 use lcm_model::policy::{Cost, Live, RecordedRequest, Simulated, float, simulate};
@@ -76,7 +76,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (home, folders) = (asked.home.clone(), asked.request.folders.clone());
     blocking(move || {
         let mut rows = Vec::new();
-        let files = if paths.is_empty() { project_files(&home, &folders) } else { files(&paths)? };
+        let files = if paths.is_empty() { project_files(&home, &folders) } else { files(&paths, &folders)? };
         for file in files {
             let text = read(&file)?;
             if let Some(row) = SimulatedSession::of(&file, &text, known, &live, &settings) {
@@ -118,8 +118,8 @@ const fn cost([input, output, cache_read, cache_write]: [f64; 4]) -> Cost {
     Cost { input, output, cache_read, cache_write }
 }
 
-/// The session files that paths name, oldest first in a folder.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// The session files that paths name, oldest first in a folder; those of a project by its folder.
+fn files(paths: &[PathBuf], folders: &Folders) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
         if !path.exists() {
@@ -129,7 +129,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             all.push(path.clone());
             continue;
         }
-        all.extend(files_below(path)?);
+        let there = files_below(path)?;
+        all.extend(if there.is_empty() { sessions_in(folders, path) } else { there });
     }
     Ok(all)
 }

@@ -551,6 +551,18 @@ async fn simulate_needs_no_history() {
     assert_eq!(machine.say(&["import", session.to_str().unwrap()]).await.code, 0);
     let (one, code) = machine.ask(&["simulate", "--session", "one"]).await;
     assert_eq!((&one["sessions"][0]["requests"], code), (&40.into(), 0), "{one}");
+    // A project's sessions, by its folder.
+    let project = machine.dir.path().join("projects/one");
+    fs::create_dir_all(&project).unwrap();
+    let header =
+        json!({"type": "session", "id": "of-one", "cwd": project, "timestamp": "2026-11-21T10:00:00Z"});
+    let name = project.display().to_string().replace('/', "-");
+    let of_one = machine.at(&format!("agent/sessions/-{name}--/of-one.jsonl"));
+    fs::create_dir_all(of_one.parent().unwrap()).unwrap();
+    fs::write(&of_one, format!("{header}\n{}\n", answer(1))).unwrap();
+    let (one, code) = machine.ask(&["simulate", project.to_str().unwrap()]).await;
+    assert_eq!((&one["sessions"][0]["requests"], code), (&1.into(), 0), "{one}");
+    fs::remove_file(of_one).unwrap();
     // The last branch is of two of three answers.
     let mut branches: Vec<Value> = (1..4).map(answer).collect();
     branches[1]["parentId"] = "1".into();

@@ -163,21 +163,25 @@ pub(super) fn find(
 /// The database of the project `folder`, which may be gone, if it is not the own one, and the files of its sessions, with
 /// those directly in the folder.
 fn of_folder(home: &Home, folders: &Folders, folder: &Path) -> Vec<PathBuf> {
-    let cwd = real_path(folder);
-    let mut sessions = files_in(&folders.of_project(&cwd));
-    sessions.retain(|path| {
-        let of_it = |file: SessionFile| {
-            !home.is_open(&file.header)
-                && file.header.cwd.is_some_and(|own| real_path(Path::new(&own)) == cwd)
-        };
-        SessionFile::open(path).is_ok_and(of_it)
-    });
+    let mut sessions = sessions_in(folders, folder);
+    sessions.retain(|path| SessionFile::open(path).is_ok_and(|file| !home.is_open(&file.header)));
     let database = database_of(&home.db_dir, folder).filter(|database| home.store.place() != Some(database));
     if database.is_none() && sessions.is_empty() {
         return sessions;
     }
     let there = session_files(folder).unwrap_or_default();
     database.into_iter().chain(sessions).chain(there).collect()
+}
+
+/// The files of the sessions that Pi ran in `folder`, which may be gone.
+pub fn sessions_in(folders: &Folders, folder: &Path) -> Vec<PathBuf> {
+    let cwd = real_path(folder);
+    let mut sessions = files_in(&folders.of_project(&cwd));
+    let is_there = |own: &String| real_path(Path::new(own)) == cwd;
+    sessions.retain(|path| {
+        SessionFile::open(path).is_ok_and(|file| file.header.cwd.as_ref().is_some_and(is_there))
+    });
+    sessions
 }
 
 /// Finds the logs of another agent: with a path all logs there, otherwise those of this project or of all

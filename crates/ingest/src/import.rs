@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, name_of};
 pub use super::file::{LINE, LongLine, Unreadable};
-pub use super::finding::{Folders, Home, Source, files_below, project_files};
+pub use super::finding::{Folders, Home, Source, files_below, project_files, sessions_in};
 use super::finding::{Found, find, of_project};
 use super::foreign::{Agent, all_agents};
 use super::old_sessions::take_over;

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::dates::Date;
 use super::phrases::Phrase;
 use super::synonyms::synonyms;
 use super::words::{is_function_word, is_loose_word, words};
@@ -198,11 +197,7 @@ fn terms(text: &str) -> Vec<&str> {
     };
     let telling: Vec<&str> = all.iter().copied().enumerate().filter(says).map(|(_, term)| term).collect();
     let mut seen = HashSet::new();
-    let mut chosen = if telling.is_empty() { all } else { telling };
-    // The day of a date is a number of anything.
-    let dates = Date::words_in(text);
-    let is_day = |term: &str| term.len() <= 2 && term.bytes().all(|byte| byte.is_ascii_digit());
-    chosen.retain(|term| !(is_day(term) && dates.iter().any(|word| word == term)));
+    let chosen = if telling.is_empty() { all } else { telling };
     chosen.into_iter().filter(|term| seen.insert(term.to_lowercase())).take(MOST_TERMS).collect()
 }
 

@@ -26,7 +26,7 @@ fn compact<'a>(
     })
 }
 
-async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &CancellationToken) -> bool {
+pub async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &CancellationToken) -> bool {
     let ahead = Ahead {
         at: At {
             leaf_id: compact.request.leaf_id.clone(),

@@ -1,5 +1,8 @@
 //! Summaries are written again on request, and the old text stays until then.
 
+use tokio_util::sync::CancellationToken;
+
+use super::ahead::prepared;
 use super::asking::{Asking, ask};
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use lcm_compaction::llm::{ModelRequest, Reply};
@@ -99,6 +102,27 @@ async fn a_condensed_summary_is_written_again_by_the_model_that_is_named() {
     assert!(new.contains("none missing, 0 degraded"), "{new}");
     let asked = model.asked.lock().unwrap();
     assert!(redone > 0 && asked.len() == redone && asked.iter().all(is_named));
+}
+
+/// In a lean context, Pi may never compact.
+#[tokio::test]
+async fn a_condensed_summary_is_written_again_ahead_of_a_fold() {
+    let session = Session::new().chat(60, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    compacted(compact.run(&saying("as it was once said")).await);
+    let ids = of_depth(&store, 1).await;
+    let redone = ids.len();
+    store.store.write(move |batch| batch.summaries().redo(&ids, Some("other/model"))).await.unwrap();
+    let model = saying("as it is put now");
+    // Once each, of those that will be folded.
+    for _ in 0..2 {
+        assert!(!prepared(&compact, model.clone(), &CancellationToken::new()).await);
+        let asked = model.asked.lock().unwrap();
+        assert!(!asked.is_empty() && asked.len() < redone && asked.iter().all(is_named));
+    }
+    assert_eq!(model.prompts().len(), 1);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ pub async fn forecast(session: Session<'_>, leaf: &str, live: &Live) -> Result<O
         covered: (before.len(), tokens_of(before)),
         ready: (ready.clone().count(), ready.sum()),
         leaves: (chunks.len(), leaves),
-        healed: again.len(),
+        healed: again.len() + branch.forest.degraded_groups().len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
         refused: (shown < keeps).then_some((shown, keeps)),

@@ -99,8 +99,7 @@ impl<'a> CompactionPlan<'a> {
             return leaves;
         }
         let size = self.settings.condensation_threshold.max(2);
-        // The next compaction remakes degraded summaries in any case.
-        let degraded = if self.ahead.is_some() { Vec::new() } else { branch.forest.degraded_groups() };
+        let degraded = branch.forest.degraded_groups();
         let degraded = degraded.chunk_by(|(depth, _), (next, _)| depth == next);
         let degraded = degraded.map(|groups| groups.iter().map(|(_, sources)| sources.clone()).collect());
         let depths = 0..u32::try_from(self.settings.max_depth).unwrap_or(u32::MAX);

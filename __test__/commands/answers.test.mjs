@@ -143,7 +143,7 @@ test("/lcm redo has the next compaction write the summaries again", async (t) =>
   await pi.waitFor(() => pi.ui("notify").find(({ message }) => /demo\/none can't write summaries: Pi does not know it/.test(message)));
   await pi.prompt("/lcm redo all --model demo/other");
   const said = await pi.waitFor(() => pi.ui("notify").find(({ message }) => message.includes("written again")));
-  assert.match(said.message, /^\d+ summaries will be written again by demo\/other, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
+  assert.match(said.message, /^\d+ leaf summaries and what is made from them will be written again by demo\/other, while the agent works or by the next compaction\. Until then, the old text stays\.$/);
   project.script.summary = ({ index }) => ({ text: `Stretch ${index}\nIt was put well.` });
   await pi.prompt(filler("more", 300));
   await pi.request("compact");

@@ -31,6 +31,7 @@ pub(crate) const COMMAND: Command = Command {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let which = asked.rest.only()?.to_owned();
+    let is_all = which == ALL;
     let ids = match which.as_str() {
         // What was condensed from them is made again too.
         ALL => {
@@ -81,9 +82,10 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         0 => "while the agent works or by the next compaction",
         _ => "once a branch that has it goes on: this one does not",
     };
-    let text = format!(
-        "{} will be written again{by}, {when}. Until then, the old text stays.",
-        count(number, "summary")
-    );
+    let what = match is_all {
+        true => format!("{} and what is made from them", count(number, "leaf summary")),
+        false => count(number, "summary"),
+    };
+    let text = format!("{what} will be written again{by}, {when}. Until then, the old text stays.");
     Ok(Answer::new(text, json!({"summaries": number})))
 }

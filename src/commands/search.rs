@@ -106,11 +106,23 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     asked.store().read(move |view| find(view, &scope, question, limit, manner, &cancel)).await
 }
 
+/// An expression without the quotation marks around it, which in a shell would not be part of it.
+fn bare(expression: &str) -> &str {
+    let inside = |mark: char| {
+        let inside = expression.trim().strip_prefix(mark)?.strip_suffix(mark)?;
+        (!inside.is_empty() && !inside.contains(mark)).then_some(inside)
+    };
+    inside('"').or_else(|| inside('\'')).unwrap_or(expression)
+}
+
 /// The question, and how many hits are wanted.
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let rest = &asked.rest;
     let (has, value) = (|option| rest.has(option), |option| rest.value(option));
-    let query = rest.query()?;
+    let query = match rest.query()? {
+        query if has(REGEX) && !asked.manner.is_shell => bare(&query).to_owned(),
+        query => query,
+    };
     if query.trim().is_empty() {
         return Err(Error::invalid("/lcm search needs words to search for"));
     }

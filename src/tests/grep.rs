@@ -259,6 +259,18 @@ async fn a_regular_expression_searches_the_raw_text_newest_first() {
     );
 }
 
+/// Pi has no shell that takes them off.
+#[tokio::test]
+async fn quotation_marks_around_an_expression_are_no_part_of_it() {
+    let asking =
+        Asking::about(&Session::new().user("Set \"port\": 8080.").assistant("Noted.").user("Go on.")).await;
+    for expression in ["\"port.*80\"", "'port.*80'", "port.*80", "\"port\": \\d", "\"port\""] {
+        let answer = asking.command(&format!("search --regex {expression}")).await;
+        assert!(answer.starts_with("m-"), "{expression}: {answer}");
+    }
+    assert!(asking.command("search --regex 'port\": 9'").await.starts_with("Nothing found"));
+}
+
 #[tokio::test]
 async fn role_and_tool_narrow_a_search() {
     let asking = Asking::about(&work()).await;

@@ -354,7 +354,7 @@ function summaryOf({ hits, isCut, more, isWidened, otherSessions, missing, unkno
   const wider = otherSessions > 0 ? " here; tab searches all sessions" : "";
   if (missing.length > 0) return `Nothing says that in whole words${wider}; ${isFiltered ? "press a filter's key again, or leave out the quotes" : "without quotes, the words are searched"}.`;
   if (asWords.length > 0) return `${hits.length} found; ${asWords[0]} is searched for as words: the keys below filter`;
-  if (hits.length === 0) return `Nothing found${wider}${isFiltered ? "; to change what it is filtered by, press its key again" : ""}.`;
+  if (hits.length === 0) return `Nothing found${wider}${isFiltered ? "; its key again changes a filter" : ""}.`;
   if (unknown.length > 0) return `Nothing has ${unknown.join(" or ")}${wider}. ${hits.length} with similar words`;
   const but = absent.length > 0 ? `; nothing has ${absent.join(" or ")}` : "";
   const where = isWidened ? ", none exact in this session" : "";

@@ -275,7 +275,7 @@ test("at 80 x 24", { skip: noTerminal }, async (t) => {
     terminal.type("\u0012");
     await terminal.waitFor((screen) => screen.includes("Search role user · all sessions") && screen.includes("9 found"), "the user's");
     terminal.type("\u0012");
-    await terminal.waitFor((screen) => screen.includes("Search role assistant") && screen.includes("Nothing found; to change what it is filtered by, press its key"), "none of the model's");
+    await terminal.waitFor((screen) => screen.includes("Search role assistant") && screen.includes("Nothing found; its key again changes a filter."), "none of the model's");
     for (const role of ["toolResult", "bashExecution", ""]) {
       terminal.type("\u0012");
       await terminal.waitFor((screen) => (role ? screen.includes(`Search role ${role}`) : !screen.includes("Search role")), role || "all");

@@ -469,7 +469,7 @@ impl Invocation {
         let has_failed = has("failed")
             || ["brokenLines", "unreadableRows"].iter().any(|lost| answer[lost].as_u64() > Some(0));
         match self.name.as_str() {
-            GREP if is_empty("hits") || answer["total"] == 0 => NOTHING,
+            GREP if is_empty("hits") || has("unknown") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if answer["sound"] == false => NOTHING,
             "sync" if answer["withheld"] == true || has("refused") => FAILED,

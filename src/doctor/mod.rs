@@ -247,7 +247,7 @@ fn compared(
     cancel: &CancellationToken,
 ) -> (Option<usize>, Option<String>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (mut seen, mut lacking, mut others, mut moved) = (0, 0, 0, 0);
+    let (mut seen, mut lacking, mut others, mut moved, mut is_old) = (0, 0, 0, 0, false);
     // Pi gives the entries of its old files new ids: their messages are shown already, under others.
     let (mut renamed, mut marks, mut lineages) = (false, 0, HashMap::new());
     let mut compare = || -> Result<bool> {
@@ -259,6 +259,7 @@ fn compared(
         while let Some(slice) = file.slice()? {
             for Entry { id, parent, content, .. } in slice.entries {
                 seen += 1;
+                is_old |= id.starts_with("v1-");
                 let is_in_it = parent.as_ref().is_none_or(|parent| lineages.contains_key(parent));
                 let stored = messages.above_entry(session.id, &id)?;
                 moved += usize::from(is_in_it && stored.is_some_and(|stored| stored != parent));
@@ -286,8 +287,9 @@ fn compared(
         lacking += if renamed { 0 } else { marks };
         Ok(true)
     };
-    let stored = view.upkeep().entries_of(session.id).unwrap_or_default();
-    let note = match compare() {
+    let compared = compare();
+    let stored = view.upkeep().entries_of(session.id, is_old).unwrap_or_default();
+    let note = match compared {
         Ok(false) => return (None, Some(format!("{name} belongs to another session now"))),
         Err(error) => return (None, Some(format!("{name} was not read to its end: {error}"))),
         Ok(true) if is_open && lacking > 0 => Some(format!("{lacking} of the open session not stored yet")),

@@ -352,6 +352,10 @@ async fn a_version_1_file_gets_stable_ids_and_the_messages_of_the_migrated_file(
         .collect();
     machine.write("a.jsonl", "old", &migrated);
     assert_eq!(machine.run("").await, "1 session: 0 messages new, 3 known already");
+    // It lacks nothing, though the entries that it names have other ids.
+    let scope = Scope::at(ConversationId::NONE, None);
+    let checked = ask(&machine.home.store, &scope, "doctor").await.unwrap().text;
+    assert!(checked.contains("\nSession files  ok     1 file, 5 entries\n"), "{checked}");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ static JUDGES: Pattern = pattern!(
 /// The line of an output that best shows how a command failed.
 static FAILURES: Pattern = pattern!(
     r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
-    r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
+    r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d|^✖ |^(?:#|ℹ) fail [1-9]).*$",
 );
 
 /// A line that reveals a failure when a pipe hides the exit code.
@@ -58,9 +58,11 @@ impl Check {
     /// Returns the outcome of `command`, if it tests or builds.
     pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
         // Pi ends the output of a failed command with its exit code.
-        let last = || {
-            output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
+        let is_telling = |line: &&str| {
+            !line.trim().is_empty()
+                && !["Command exited with", "npm notice"].iter().any(|no| line.starts_with(no))
         };
+        let last = || output.lines().rfind(is_telling);
         let line = match has_failed {
             true => telling(&FAILURES, output).or_else(last).or(Some("failed")),
             // Only its output tells: nothing, where it says neither.
@@ -160,6 +162,12 @@ mod tests {
             Some(Some("no rule".into()))
         );
         assert_eq!(outcome("npm test", "0 failed, 12 passed", false), Some(None));
+        for (said, line) in [
+            ("✔ one\n✖ two (3ms)\nℹ fail 1\nnpm notice New version", "✖ two (3ms)"),
+            ("broken\nnpm notice\nnpm notice New version\n", "broken"),
+        ] {
+            assert_eq!(outcome("npm test", said, true), Some(Some(line.into())));
+        }
         let thrown = "✔ throws TypeError: bad input\n✔ retries after 3 failures";
         assert_eq!(outcome("npm test", thrown, false), Some(None));
         assert_eq!(outcome("npm test | tail", thrown, false), Some(None));

@@ -1,6 +1,6 @@
 //! Reads the whole store for a check: raw rows, however wrong, and what SQLite reports about its file.
 
-use rusqlite::Row;
+use rusqlite::{Row, params};
 
 use crate::Upkeep;
 use crate::columns::Queries as _;
@@ -161,8 +161,10 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// How many entries a session has.
-    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.one("SELECT count(*) FROM entries WHERE conversation_id = ?1", [conversation])
+    /// How many entries a session has; `with_old`: also those of a file without ids, which Pi gives other ones when it opens it.
+    pub fn entries_of(&self, conversation: ConversationId, with_old: bool) -> Result<usize> {
+        let sql =
+            "SELECT count(*) FROM entries WHERE conversation_id = ?1 AND (?2 OR entry_id NOT LIKE 'v1-%')";
+        self.one(sql, params![conversation, with_old])
     }
 }

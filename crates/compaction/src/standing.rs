@@ -10,6 +10,7 @@ use std::path::Path;
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
 use lcm_model::facts::{Facts, File, Meaning, tidy};
+use lcm_model::text::has_words;
 use lcm_model::{Message, QuoteKind, text, tokens, without_base64};
 use lcm_store::View;
 
@@ -305,9 +306,9 @@ fn merged(
         let mut is_there = false;
         for (_, one) in &mut all {
             let known = one.to_lowercase();
-            if known.contains(&key) {
+            if has_words(&known, &key) {
                 is_there = true;
-            } else if key.contains(known.trim_end_matches(['.', '!', '。'])) {
+            } else if has_words(&key, known.trim_end_matches(['.', '!', '。'])) {
                 one.clone_from(&quote);
                 is_there = true;
             }
@@ -344,5 +345,21 @@ impl UserRequest {
             }
             bytes = bytes * 15 / 16;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_sentence_replaces_its_beginning_but_no_other_words() {
+        let of = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).enumerate().collect::<Vec<_>>();
+        let merged = |quoted: &[&str], found: &[&str]| merged(of(quoted).into_iter(), of(found).into_iter());
+        let [one, ten] = ["Never push to release-1.", "Never push to release-10."];
+        assert_eq!(merged(&[ten], &[one]).len(), 2);
+        assert_eq!(merged(&[one], &[ten]).len(), 2);
+        assert_eq!(merged(&["Use tabs."], &["use tabs. Always."]), ["use tabs. Always."]);
+        assert_eq!(merged(&["Use tabs, never spaces."], &["Use tabs."]), ["Use tabs, never spaces."]);
     }
 }

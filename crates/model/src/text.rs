@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 
+use crate::is_ideograph;
+
 /// Replaces what can't be shown.
 const UNSHOWN: &str = "\u{fffd}";
 /// Of an output's left-out middle, the most lines about errors that are shown, and the bytes of one.
@@ -254,9 +256,44 @@ pub fn count(n: usize, noun: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { noun } else { &plural })
 }
 
+/// Whether `text` has `part` as whole words: `port 80` is not in `port 8080`, nor `release-1` in `release-1-beta`.
+pub fn has_words(text: &str, part: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() && !is_ideograph(c) || "_-/@#".contains(c);
+    let ends = |end: usize| {
+        // A dot may end a sentence or go on with a name.
+        let mut rest = text[end..].chars().skip_while(|c| ".:,".contains(*c));
+        !rest.next().is_some_and(goes_on)
+    };
+    let begins = |at: usize| !text[..at].chars().next_back().is_some_and(goes_on);
+    text.match_indices(part).any(|(at, _)| begins(at) && ends(at + part.len()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_has_whole_words() {
+        for (text, part) in [
+            ("Never push to release-1.", "push to release-1"),
+            ("port 80, then", "port 80"),
+            ("必须用制表符缩进", "制表符"),
+            ("In main.rs, use tabs.", "use tabs"),
+        ] {
+            assert!(has_words(text, part), "{text}");
+        }
+        for (text, part) in [
+            ("push to release-10", "push to release-1"),
+            ("port 8080", "port 80"),
+            ("table user_sessions", "table user"),
+            ("release-1-beta", "release-1"),
+            ("edit main.rs", "edit main"),
+            ("in src/app", "src/a"),
+            ("reuse tabs", "use tabs"),
+        ] {
+            assert!(!has_words(text, part), "{text}");
+        }
+    }
 
     #[test]
     fn a_noun_has_its_plural() {

@@ -22,6 +22,7 @@ pub use related::Meaning;
 pub use sentences::typed;
 pub use statements::{decisions, rules};
 
+use crate::text::has_words;
 use crate::{CallOutcome, Message, Role, text};
 
 /// The most facts of a kind from one message.
@@ -203,7 +204,7 @@ impl Facts {
     /// Returns the quoted tasks, with the positions where their ranges start, that nothing since has closed.
     /// A task that is also among the open tasks is open.
     pub fn still_open(&self, quoted: Vec<(usize, String)>) -> Vec<(usize, String)> {
-        let is_same = |one: &str, other: &str| one.contains(other.trim_end_matches(['.', '!', '。']));
+        let is_same = |one: &str, other: &str| has_words(one, other.trim_end_matches(['.', '!', '。']));
         let is_known = |(_, text): &(usize, String)| {
             self.tasks.iter().any(|task| is_same(&task.text, text) || is_same(text, &task.text))
         };

@@ -99,14 +99,25 @@ async fn text_that_claude_code_adds_to_a_message_is_not_the_users() {
         user("c", "b", json!([part("[Request interrupted by user]")])),
         user("d", "c", json!("<command-name>/rounding</command-name>\n<command-args>refunds</command-args>")),
         user("e", "d", json!("What does <task-notification> mean?")),
-        user("f", "e", json!(format!("{reminder}\n\nRound the refunds."))),
+        user("f", "e", json!(format!("{reminder}\n\n{reminder}\nRound the refunds."))),
+        user(
+            "g",
+            "f",
+            json!(
+                "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+            ),
+        ),
+        user("h", "g", json!("<local-command-stdout>Set model to opus</local-command-stdout>")),
+        user("i", "h", json!("<bash-input>git log</bash-input>")),
+        user("j", "i", json!("<bash-stdout>refunds</bash-stdout><bash-stderr></bash-stderr>")),
     ];
     write(&machine, CLAUDE, &records);
     let (report, words) = import(&machine, "claude-code").await;
-    assert_eq!(report, "1 session: 4 messages new, 0 known already");
-    let command = "<command-name>/rounding</command-name>\n<command-args>refunds</command-args>";
-    let both = format!("{reminder}\n\nRound the refunds.");
-    let said = ["Round the invoices.", command, "What does <task-notification> mean?", &both];
+    assert_eq!(report, "1 session: 5 messages new, 0 known already");
+    let said = [
+        "Round the invoices.", "/rounding refunds", "What does <task-notification> mean?",
+        "Round the refunds.", "<bash-input>git log</bash-input>",
+    ];
     assert_eq!(words, said.map(|words| says("user", words)));
 }
 

@@ -39,8 +39,12 @@ const SILENT: &str = "system summary file-history-snapshot file-history-delta qu
      relocated speculation-accept artifact-autoreact-ledger artifact-comment-monitor";
 
 /// How texts that Claude Code adds to the user's begin and end.
-const OWN: [(&str, &str); 3] = [
+const OWN: [(&str, &str); 7] = [
     ("<system-reminder>", "</system-reminder>"),
+    ("<local-command-caveat>", "</local-command-caveat>"),
+    ("<local-command-stdout>", "</local-command-stdout>"),
+    ("<local-command-stderr>", "</local-command-stderr>"),
+    ("<bash-stdout>", "</bash-stderr>"),
     ("<task-notification>", ""),
     ("[Request interrupted by user", "]"),
 ];
@@ -144,16 +148,50 @@ fn user(context: &mut ReaderState, content: &Value) -> Vec<ForeignMessage> {
         })
         .collect();
     let is_own = |block: &Value| {
-        let words = block["text"].as_str().unwrap_or_default().trim();
-        // The user's words may follow in the same text.
-        let is_whole = |end: &str| end.is_empty() || words.find(end) == words.len().checked_sub(end.len());
-        OWN.iter().any(|(begin, end)| words.starts_with(begin) && is_whole(end))
+        let words = block["text"].as_str().unwrap_or_default();
+        own_in(words) == Some(words.trim_end().len())
     };
-    let blocks = blocks(context, content);
+    let blocks: Vec<Value> = blocks(context, content).into_iter().flat_map(said).collect();
     if shown.is_empty() || !blocks.is_empty() {
         shown.extend(parted(blocks, is_own));
     }
     shown
+}
+
+/// Where the text at the start of a user's ends that is Claude Code's; a command without arguments is.
+fn own_in(words: &str) -> Option<usize> {
+    let text = words.trim_start();
+    let ends = |end: &str| match end {
+        "" => Some(text.trim_end().len()),
+        end => text.find(end).map(|at| at + end.len()),
+    };
+    let own = OWN.iter().find_map(|(begin, end)| text.starts_with(begin).then(|| ends(end))?);
+    let is_bare = || command(text).is_some_and(|(_, arguments)| arguments.is_empty());
+    own.or_else(|| is_bare().then(|| text.trim_end().len())).map(|end| words.len() - text.len() + end)
+}
+
+/// A text in the user's name as what is Claude Code's and what the user has said. Of a command, that is the command.
+fn said(block: Value) -> Vec<Value> {
+    let Some(words) = block["text"].as_str() else { return vec![block] };
+    if let Some((name, arguments)) = command(words.trim()).filter(|(_, arguments)| !arguments.is_empty()) {
+        return vec![text(&format!("{name} {arguments}"))];
+    }
+    match own_in(words) {
+        Some(end) if !words[end..].trim().is_empty() => {
+            [vec![text(&words[..end])], said(text(words[end..].trim_start()))].concat()
+        }
+        _ => vec![block],
+    }
+}
+
+/// The name and the arguments of a command that the user has typed.
+fn command(words: &str) -> Option<(&str, &str)> {
+    let of = |tag: &str| {
+        let (_, rest) = words.split_once(&format!("<{tag}>"))?;
+        Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+    };
+    let name = words.starts_with("<command-").then(|| of("command-name"))??;
+    Some((name, of("command-args").unwrap_or_default()))
 }
 
 /// The content of a message.

@@ -174,6 +174,20 @@ async fn a_word_that_lacks_an_ending_is_only_similar() {
     assert!(answer.contains("«darktheme»") && !answer.contains("Nothing in"), "{answer}");
 }
 
+/// The index keeps the stem of a word.
+#[tokio::test]
+async fn a_count_is_of_the_word_and_its_forms() {
+    let talk = ["A custom import.", "The important customers decide.", "Imports are customizable."];
+    let talk = talk.into_iter().fold(Session::new(), |talk, said| talk.user(said).assistant("Noted."));
+    let asking = Asking::about(&talk.user("Go on.")).await;
+    for (word, n) in
+        [("customer", 1), ("custom", 1), ("important", 1), ("import", 2), ("deciding", 1), ("noted", 3)]
+    {
+        let counted = asking.grep(json!({"query": word, "count": "role"})).await;
+        assert!(counted.starts_with(&format!("{n} message")), "{word}: {counted}");
+    }
+}
+
 /// A tag is `v2.0.1`, and a package is 2.0.1.
 #[tokio::test]
 async fn a_version_is_found_and_counted_with_and_without_its_letter() {

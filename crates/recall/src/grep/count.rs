@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::exact;
 use super::phrases::{Phrase, stand_in};
 use super::query::{Query, TermRole};
-use super::words::words;
+use super::words::{has_form, words};
 use super::{DEFAULT_LIMIT, Mode, Search, SessionName, in_project, pattern};
 use lcm_model::error::{Error, Result};
 use lcm_model::ids::{ConversationId, MessageId, PI};
 use lcm_model::text::{minute, one_line};
-use lcm_model::{Message, Role, agent_of_session, is_ideograph};
+use lcm_model::{Message, Role, agent_of_session, folded, humps, is_ideograph, searchable};
 use lcm_store::StoredMessage;
 
 /// What messages are counted by.
@@ -126,7 +126,7 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     let in_quotes: BTreeSet<String> = terms.map(|term| term.text).collect();
     let of_phrase = |phrase: &Phrase| (phrase.expression(), phrase.clone());
     let mut expressions: Vec<(String, Phrase)> = phrases.iter().map(of_phrase).collect();
-    let mut counted = Vec::new();
+    let (mut counted, mut forms) = (Vec::new(), Vec::new());
     for term in Query::parse(&search.question.query).terms {
         if term.role != TermRole::Asked || in_quotes.contains(&term.text) {
             continue;
@@ -137,6 +137,9 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
             expressions.push(of_phrase(&phrase));
             phrases.push(phrase);
         } else {
+            // The index has stems, which other words share.
+            let is_plain = humps(&term.text).len() == 1 && !phrase.may_be_data;
+            forms.extend(is_plain.then(|| folded(&term.text)));
             expressions.push((term.expression, phrase));
             counted.push(term.text);
         }
@@ -161,11 +164,20 @@ fn with_all(search: &Search<'_>) -> Result<(BTreeSet<MessageId>, Vec<String>)> {
     let mut all = BTreeSet::new();
     for id in found.unwrap_or_default() {
         search.go_on()?;
-        if stand_in(search, &phrases, id)? {
+        if stand_in(search, &phrases, id)? && has_forms(search, &forms, id)? {
             all.insert(id);
         }
     }
     Ok((all, counted))
+}
+
+/// Whether a message has a form of each of these words.
+fn has_forms(search: &Search<'_>, words: &[String], message: MessageId) -> Result<bool> {
+    if words.is_empty() {
+        return Ok(true);
+    }
+    let text = searchable(&search.view.messages().message(message)?.json);
+    Ok(words.iter().all(|word| has_form(&text, word)))
 }
 
 /// The groups that a message counts in.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lcm_model::{is_diacritic, is_invisible};
+use lcm_model::{folded, humps, is_diacritic, is_invisible};
 
 /// Endings in which two forms of a word may differ.
 pub(super) const SUFFIXES: &[&str] = &[
@@ -67,9 +67,60 @@ pub(super) fn are_kin(one: &str, other: &str) -> bool {
     SUFFIXES.contains(&&one[stem..]) && SUFFIXES.contains(&&other[stem..])
 }
 
+/// Endings of number, tense and possession.
+const INFLECTIONS: [&str; 9] = ["", "s", "es", "d", "ed", "ing", "e", "y", "ies"];
+
+/// Whether two lowercase words are one word, but for its number, tense or possession. The index's stems join others, too:
+/// `custom` and `customer`, `import` and `important`.
+pub(super) fn is_form_of(one: &str, other: &str) -> bool {
+    let mut common = 0;
+    for ((at, a), b) in one.char_indices().zip(other.chars()) {
+        if a != b {
+            break;
+        }
+        common = at + a.len_utf8();
+    }
+    let (stem, ends) = (&one[..common], [&one[common..], &other[common..]]);
+    // `stopped` doubles the last letter of `stop`.
+    let doubled = |end: &str| {
+        let rest = stem.chars().next_back().and_then(|last| end.strip_prefix(last));
+        rest.is_some_and(|rest| ["ed", "ing"].contains(&rest))
+    };
+    let is_ending = |end: &str| end == "ied" || INFLECTIONS.contains(&end) || doubled(end);
+    one == other || stem.len() >= STEM && ends.into_iter().all(is_ending)
+}
+
+/// Whether a text has a form of a lowercase word, also as a part of an identifier.
+pub(super) fn has_form(text: &str, wanted: &str) -> bool {
+    let is_it = |word: &str| is_form_of(&folded(word), wanted);
+    words(text).any(|(_, word)| is_it(word) || humps(word).into_iter().any(is_it))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn forms_of_one_word_have_its_number_or_tense() {
+        for (one, other) in [
+            ("customer", "customers"),
+            ("retry", "retries"),
+            ("retry", "retried"),
+            ("stop", "stopped"),
+            ("make", "making"),
+            ("cache", "cached"),
+            ("class", "classes"),
+            ("x", "x"),
+        ] {
+            assert!(is_form_of(one, other) && is_form_of(other, one), "{one} {other}");
+        }
+        for (one, other) in
+            [("customer", "custom"), ("important", "import"), ("general", "generic"), ("as", "a")]
+        {
+            assert!(!is_form_of(one, other), "{one} {other}");
+        }
+        assert!(has_form("call getUserName(Tokens)", "token") && has_form("getUserName", "user"));
+    }
 
     #[test]
     fn function_words_are_sorted() {

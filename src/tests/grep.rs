@@ -180,6 +180,15 @@ async fn a_count_is_of_the_word_and_its_forms() {
     let talk = ["A custom import.", "The important customers decide.", "Imports are customizable."];
     let talk = talk.into_iter().fold(Session::new(), |talk, said| talk.user(said).assistant("Noted."));
     let asking = Asking::about(&talk.user("Go on.")).await;
+    // So is what a search knows.
+    let other =
+        Asking::about(&Session::new().user("A custom import.").assistant("Noted.").user("Go on.")).await;
+    for (word, is_known) in
+        [("important", false), ("customer", false), ("imports", true), ("impo", true), ("custom", true)]
+    {
+        let answer = other.command(&format!("search {word}")).await;
+        assert_eq!(!answer.contains("only similar words"), is_known, "{word}: {answer}");
+    }
     for (word, n) in
         [("customer", 1), ("custom", 1), ("important", 1), ("import", 2), ("deciding", 1), ("noted", 3)]
     {

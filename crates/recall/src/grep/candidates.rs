@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 use super::Search;
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::stand_ins::{LONG_ENOUGH, Vocabulary};
-use super::words::words;
+use super::words::{has_form, words};
 use super::{exact, phrases};
 use lcm_model::error::Result;
-use lcm_model::{folded, may_be_data, searchable};
+use lcm_model::{folded, humps, is_ideograph, may_be_data, searchable};
 use lcm_store::Passages;
 
 /// The most matches counted per term.
@@ -36,8 +36,9 @@ const NEWEST: usize = 1_000;
 const BEYOND: usize = 200_000;
 /// Up to this many passages, phrases are searched like words.
 const SMALL: i64 = 100_000;
-/// Up to this many matches of a term are read to know whether what is searched has it.
+/// Up to this many matches of a term are read to know whether what is searched has it: of a stand-in, and of the term.
 const MOST_TRIED: usize = 50;
+const MOST_READ: usize = 500;
 /// What a query finds.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
@@ -107,7 +108,7 @@ impl Candidates {
             let matches = counter.count_up(&term.expression)?;
             if matches > 0 {
                 let found = KnownTerm { term, expression: term.expression.clone(), matches };
-                if term.role == TermRole::Asked && counter.is_unknown(search, &found)? {
+                if term.role == TermRole::Asked && counter.is_unknown(search, &found, has_form)? {
                     reach.unknown.push(term.text.clone());
                 }
                 known.push(found);
@@ -234,7 +235,8 @@ impl Candidates {
             return Ok(None);
         }
         let known = KnownTerm { term, expression, matches };
-        self.unknown.extend(counter.is_unknown(search, &known)?.then(|| term.text.clone()));
+        let begins = |text: &str, wanted: &str| folded(text).contains(wanted);
+        self.unknown.extend(counter.is_unknown(search, &known, begins)?.then(|| term.text.clone()));
         Ok(Some(known))
     }
 
@@ -379,15 +381,27 @@ impl Counter<'_> {
         Ok(self.within.newest_from(window))
     }
 
-    /// Whether no message that may be a result has a term, though passages match: they may be of other messages.
-    fn is_unknown(&self, search: &Search<'_>, known: &KnownTerm<'_>) -> Result<bool> {
-        if known.matches > MOST_TRIED {
+    /// Whether no message that may be a result has a term, though passages match: they may be of other messages, or have
+    /// another word of the same stem.
+    fn is_unknown(
+        &self,
+        search: &Search<'_>,
+        known: &KnownTerm<'_>,
+        has: impl Fn(&str, &str) -> bool,
+    ) -> Result<bool> {
+        if known.matches > MOST_READ {
             return Ok(false);
         }
-        for row in self.within.from(&known.expression, 0)? {
-            if let Some(hit) = search.view.index().hit(row, &search.filter)?
-                && search.lets_through(hit.message)?
-            {
+        let word = &known.term.text;
+        let is_plain = words(word).nth(1).is_none() && humps(word).len() == 1 && !word.contains(is_ideograph);
+        let wanted = (is_plain && !may_be_data(word)).then(|| folded(word));
+        for row in self.within.from(&known.expression, 0)?.into_iter().rev() {
+            let hit = search.view.index().hit(row, &search.filter)?;
+            let Some(message) = hit.map(|hit| hit.message) else { continue };
+            let has_it = |wanted: &String| -> Result<bool> {
+                Ok(has(&searchable(&search.view.messages().json_of(message)?), wanted))
+            };
+            if search.lets_through(message)? && wanted.as_ref().map_or(Ok(true), has_it)? {
                 return Ok(false);
             }
         }

@@ -152,7 +152,8 @@ export class Handover {
 
   /** @returns {Promise<boolean>} whether nothing was left over */
   async #handOverAll() {
-    const all = this.#manager.getEntries();
+    // A fork of a file of Pi's first format has its entries without ids, which no branch shows.
+    const all = this.#manager.getEntries().filter(({ id }) => id);
     const ids = new Set();
     const repeated = all.map(({ id }) => id).filter((id) => ids.has(id) || !ids.add(id));
     this.#duplicates = new Set(repeated);

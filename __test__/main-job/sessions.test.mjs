@@ -1,6 +1,7 @@
 /** Several sessions of one project: forks and clones share what they have in common, others stay separate. */
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, drillDownIds } from "../support/block.mjs";
@@ -137,4 +138,17 @@ test("several sessions", async (t) => {
       assert.equal(said(), before + 4);
     });
   });
+});
+
+test("a fork of a file of Pi's first format is stored from its first new message on", async (t) => {
+  const project = await aProject(t);
+  const said = (/** @type {string} */ text) => ({ type: "message", timestamp: "2025-11-20T09:00:00.000Z", message: { role: "user", content: text, timestamp: 1 } });
+  const lines = [{ type: "session", id: "old", timestamp: "2025-11-20T09:00:00.000Z", cwd: project.cwd }, said("one"), said("two")];
+  const file = path.join(project.cwd, "old.jsonl");
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const pi = project.startPi(["--fork", file]);
+  await pi.prompt("in the fork");
+  await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
+  assert.deepEqual(pi.ui("notify").filter(({ message }) => message.includes("pi-lossless-context")), []);
+  await pi.stop();
 });

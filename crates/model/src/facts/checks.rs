@@ -1,5 +1,7 @@
 //! Commands that test or build, and their outcomes.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CallOutcome, Pattern, pattern, text};
@@ -39,6 +41,8 @@ static SUCCESSES: Pattern = pattern!(
     r"(?mi)^.*(?:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass(?:ed)? [1-9]|test result: ok|^ok\b|^PASS\b|[✔✓]|\bOK\b|\b0 (?:errors?|failures?|failed|problems)\b",
     r"|\ball checks passed|^ *Finished\b|\bBUILD SUCCESS|\bsuccess(?:fully)?\b|\bsucceeded\b|\bno (?:issues|errors|problems)\b|\bup to date\b).*$",
 );
+/// The start of a here-document, with the line that ends it.
+static DOCUMENT: Pattern = pattern!(r#"(?:^|[^<])<<-?\s*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z_]\w*))"#);
 /// Marks at the start of a line about something that passed.
 const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
 
@@ -101,8 +105,32 @@ impl Check {
     /// The outcome of `command`, with the line that shows how it failed, if it tests or builds.
     fn ended(at: usize, command: &str, failure: Option<&str>) -> Option<Self> {
         let failure = failure.map(|line| text::one_line(line, KEPT));
-        JUDGES.is_in(command).then(|| Self { at, command: text::one_line(command, KEPT), failure })
+        JUDGES.is_in(&without_documents(command)).then(|| Self {
+            at,
+            command: text::one_line(command, KEPT),
+            failure,
+        })
     }
+}
+
+/// A command without its here-documents: they are written to files and messages, and mention commands.
+fn without_documents(command: &str) -> String {
+    let mut out = String::new();
+    let mut ends: VecDeque<String> = VecDeque::new();
+    for line in command.lines() {
+        if let Some(end) = ends.front() {
+            if line.trim() == end {
+                ends.pop_front();
+            }
+            continue;
+        }
+        out.push_str(line);
+        out.push('\n');
+        ends.extend(DOCUMENT.captures(line).filter_map(|found| {
+            (1..=3).find_map(|group| found.get(group)).map(|end| end.as_str().to_owned())
+        }));
+    }
+    out
 }
 
 /// The first of these lines in an output that is not about something that passed.
@@ -140,14 +168,26 @@ mod tests {
         let outcome =
             |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);
         for command in [
-            "cargo test -q", "cd src && npm run test:unit", "RUST_LOG=1 cargo +nightly clippy",
-            "./scripts/check.sh", "npx tsc --noEmit", "python -m pytest tests/a.py",
+            "cargo test -q",
+            "cd src && npm run test:unit",
+            "RUST_LOG=1 cargo +nightly clippy",
+            "cat > a.mjs <<'EOF'\nmake(1);\nEOF\nnpm test",
+            "grep <<< make x\nnpm test",
+            "./scripts/check.sh",
+            "npx tsc --noEmit",
+            "python -m pytest tests/a.py",
             "timeout 60 go test ./... | tail -5",
         ] {
             assert_eq!(outcome(command, "ok", false), Some(None), "{command}");
         }
         for command in [
-            "ls tests", "git commit -m 'make it build'", "cat makefile", "echo cargo-test",
+            "cat > ci.sh <<'EOF'\nnpm ci\nnpm test\nEOF\nchmod +x ci.sh",
+            "git commit -F - <<EOF\nFix it\n\nnpm test passes now\nEOF",
+            "tee a <<-\"END\"\n\tmake\n\tEND",
+            "ls tests",
+            "git commit -m 'make it build'",
+            "cat makefile",
+            "echo cargo-test",
             "sed -n 1,9p check.rs",
         ] {
             assert_eq!(outcome(command, "ok", false), None, "{command}");

@@ -31,16 +31,18 @@ static FAILURES: Pattern = pattern!(
     r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d|^✖ |^(?:#|ℹ) fail [1-9]).*$",
 );
 
-/// A line that reveals a failure when a pipe hides the exit code.
+/// A line that reveals a failure where another command's exit code hides it.
 static HIDDEN: Pattern = pattern!(
     r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
-    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b|(?:#|ℹ) fail [1-9]).*$",
+    r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b|(?:#|ℹ) fail [1-9]|✖ |(?i:exit(?: code)?|rc|status|code)\s*[:=]\s*[1-9]).*$",
 );
-/// A line that shows that all passed, where a pipe hides the exit code.
+/// A line that shows that all passed, where another command's exit code hides it.
 static SUCCESSES: Pattern = pattern!(
     r"(?mi)^.*(?:\b[1-9]\d* (?:tests? )?pass(?:ed|ing)?\b|\bpass(?:ed)? [1-9]|test result: ok|^ok\b|^PASS\b|[✔✓]|\bOK\b|\b0 (?:errors?|failures?|failed|problems)\b",
-    r"|\ball checks passed|^ *Finished\b|\bBUILD SUCCESS|\bsuccess(?:fully)?\b|\bsucceeded\b|\bno (?:issues|errors|problems)\b|\bup to date\b).*$",
+    r"|\ball checks passed|^ *Finished\b|\bBUILD SUCCESS|\bsuccess(?:fully)?\b|\bsucceeded\b|\bno (?:issues|errors|problems)\b|\bup to date\b|^(?:exit(?: code)?|rc|status|code)\s*[:=]\s*0\s*$).*$",
 );
+/// A script that ends with the first command that fails.
+static STOPPING: Pattern = pattern!(r"(?m)(?:^|[;&|]\s*)set -\w*e");
 /// The start of a here-document, with the line that ends it.
 static DOCUMENT: Pattern = pattern!(r#"(?:^|[^<])<<-?\s*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z_]\w*))"#);
 /// Marks at the start of a line about something that passed.
@@ -70,7 +72,7 @@ impl Check {
         let line = match has_failed {
             true => telling(&FAILURES, output).or_else(last).or(Some("failed")),
             // Only its output tells: nothing, where it says neither.
-            false if command.contains('|') && !command.contains("pipefail") => {
+            false if hides_code(command) => {
                 let hidden = telling(&HIDDEN, output);
                 if hidden.is_none() && !SUCCESSES.is_in(output) {
                     return None;
@@ -86,7 +88,7 @@ impl Check {
     /// script got the output, and `shown` is what it shows of it.
     pub(super) fn in_script(at: usize, command: &str, outcome: &CallOutcome, shown: &str) -> Option<Self> {
         match outcome {
-            CallOutcome::Done if command.contains('|') => {
+            CallOutcome::Done if hides_code(command) => {
                 Self::ended(at, command, Some(telling(&HIDDEN, shown)?))
             }
             CallOutcome::Done => Self::ended(at, command, None),
@@ -111,6 +113,15 @@ impl Check {
             failure,
         })
     }
+}
+
+/// Whether the exit code of a command is another one's than its check's: of what follows, or of the end of a pipe.
+fn hides_code(command: &str) -> bool {
+    let command = without_documents(command);
+    let (stops, has_pipefail) = (STOPPING.is_in(&command), command.contains("pipefail"));
+    let is_between = |c: char| c == '|' && !has_pipefail || matches!(c, ';' | '\n') && !stops;
+    let last = command.split(is_between).map(str::trim).rfind(|part| !part.is_empty());
+    !last.is_some_and(|last| JUDGES.is_in(last))
 }
 
 /// A command without its here-documents: they are written to files and messages, and mention commands.
@@ -197,6 +208,26 @@ mod tests {
             outcome("cargo test | tail", hidden, false),
             Some(Some("test result: FAILED. 2 passed; 1 failed".into()))
         );
+        // The exit code is another command's.
+        for (command, output, expected) in [
+            ("npm test; echo \"exit: $?\"", "✔ one\nexit: 1", Some(Some("exit: 1"))),
+            ("npm test; echo rc=$?", "rc=0", Some(None)),
+            ("cd shop\nnpm test\ngit status --short", "# pass 1\n# fail 5\n M a.js", Some(Some("# fail 5"))),
+            ("npm test > log 2>&1; tail -8 log", "npm notice", None),
+            (
+                "cargo test > log 2>&1; tail -3 log",
+                "test result: FAILED. 2 passed; 1 failed",
+                Some(Some("test result: FAILED. 2 passed; 1 failed")),
+            ),
+            ("python -m pytest -q; true", "4 passed in 0.12s", Some(None)),
+            ("git pull; npm test", "", Some(None)),
+            ("set -e\nnpm test\necho done", "done", Some(None)),
+            ("npm test && echo done", "done", Some(None)),
+            ("set -o pipefail; npm test | tail -3", "", Some(None)),
+        ] {
+            let expected = expected.map(|line: Option<&str>| line.map(ToOwned::to_owned));
+            assert_eq!(outcome(command, output, false), expected, "{command}");
+        }
         assert_eq!(
             outcome("make", "no rule\n\nCommand exited with code 2", true),
             Some(Some("no rule".into()))

@@ -34,6 +34,8 @@ static FAILURES: Pattern = pattern!(
 /// A line that reveals a failure where another command's exit code hides it.
 static HIDDEN: Pattern = pattern!(
     r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
+    r"|.*\berror TS\d+: |.*: error: |make(?:\[\d+\])?: \*\*\* |.*\bFound [1-9]\d* errors?\b|Tests run: .*(?:Failures|Errors): [1-9]",
+    r"|(?i:build failed|error during build)",
     r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b|(?:#|ℹ) fail [1-9]|✖ |(?i:exit(?: code)?|rc|status|code)\s*[:=]\s*[1-9]).*$",
 );
 /// A line that shows that all passed, where another command's exit code hides it.
@@ -220,6 +222,33 @@ mod tests {
                 Some(Some("test result: FAILED. 2 passed; 1 failed")),
             ),
             ("python -m pytest -q; true", "4 passed in 0.12s", Some(None)),
+            (
+                "npx tsc --noEmit 2>&1 | head -20",
+                "src/a.ts(3,5): error TS2322: Type",
+                Some(Some("src/a.ts(3,5): error TS2322: Type")),
+            ),
+            (
+                "make check 2>&1 | tail -3",
+                "make: *** [Makefile:1: check] Error 1",
+                Some(Some("make: *** [Makefile:1: check] Error 1")),
+            ),
+            (
+                "npx eslint . | tail -4",
+                "✖ 3 problems (2 errors, 1 warning)",
+                Some(Some("✖ 3 problems (2 errors, 1 warning)")),
+            ),
+            (
+                "npm run build | tail",
+                "error during build:\nBuild failed with 1 error",
+                Some(Some("error during build:")),
+            ),
+            (
+                "mvn -q test | tail -5",
+                "Tests run: 5, Failures: 1, Errors: 0",
+                Some(Some("Tests run: 5, Failures: 1, Errors: 0")),
+            ),
+            ("make test | tail", "Tests run: 5, Failures: 0, Errors: 0\nBUILD SUCCESS", Some(None)),
+            ("npx tsc | tail", "Found 0 errors. Watching for file changes.", Some(None)),
             ("git pull; npm test", "", Some(None)),
             ("set -e\nnpm test\necho done", "done", Some(None)),
             ("npm test && echo done", "done", Some(None)),

@@ -124,6 +124,25 @@ async fn a_task_reported_as_done_is_not_open_even_if_it_is_quoted() {
 }
 
 #[tokio::test]
+async fn what_the_user_ticks_off_or_takes_back_stands_no_longer() {
+    let session = Session::new()
+        .user("Don't use lodash. Don't forget to remove the debug flag. TODO: write a migration guide.")
+        .chat(12, 40)
+        .user("lodash is fine now. We no longer need to remove the debug flag.")
+        .chat(12, 40)
+        .assistant("I have written the migration guide.")
+        .user("The tests are fine now.")
+        .chat(12, 40);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let block = compacted(compact.run(&terse("")).await).summary;
+    let standing = section(&block, "Constraints and Open Tasks").unwrap();
+    let expected = "- rule: \"lodash is fine now.\"\n- replaced rule: \"Don't use lodash.\"";
+    assert_eq!(standing, expected, "{block}");
+}
+
+#[tokio::test]
 async fn only_successful_calls_count_and_checks_have_their_last_outcome() {
     let failed = |session: Session, name: &str, arguments: serde_json::Value, output: &str| {
         let call = json!([{"type": "toolCall", "id": "bad", "name": name, "arguments": arguments}]);

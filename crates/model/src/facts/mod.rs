@@ -47,6 +47,9 @@ pub struct Facts {
     /// The user's rules.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub rules: VecDeque<Said>,
+    /// What the user said that only takes a rule back: it counts once it is about one.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub taken_back: VecDeque<Said>,
     /// The user's open tasks, unless reported as done since.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub tasks: VecDeque<Said>,
@@ -123,12 +126,17 @@ impl Facts {
         }
         let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
         for text in message.texts() {
-            if matches!(message.role, Role::User | Role::Assistant) {
-                self.close(related::done(text).into_iter().take(MOST_OF_MESSAGE).map(said));
-                self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            let by_user = message.role == Role::User;
+            if !by_user && message.role != Role::Assistant {
+                continue;
             }
-            if message.role == Role::User {
-                self.rules.extend(ends(rules(text)).into_iter().map(said));
+            let done = related::done(text, by_user).into_iter().take(MOST_OF_MESSAGE).map(said);
+            let closing = self.close(done);
+            self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            if by_user {
+                let rules = ends(rules(text)).into_iter().map(said);
+                self.take_back(related::taken_back(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.rules.extend(rules.filter(|rule| !closing.contains(rule)));
                 self.tasks.extend(ends(statements::tasks(text)).into_iter().map(said));
             }
         }
@@ -186,19 +194,31 @@ impl Facts {
         }
     }
 
-    /// Adds reports of completed work, and drops the tasks that they close.
-    fn close(&mut self, done: impl Iterator<Item = Said>) {
+    /// Adds reports of completed work, and drops the tasks that they close. Returns those that close one: they
+    /// are no rules, whatever their words.
+    fn close(&mut self, done: impl Iterator<Item = Said>) -> Vec<Said> {
         let done: Vec<Said> = done.collect();
+        let mut closing = Vec::new();
         if !done.is_empty() && !self.tasks.is_empty() {
-            let tasks: Vec<Meaning> = self.tasks.iter().map(|task| Meaning::of_task(&task.text)).collect();
+            let tasks: Vec<Meaning> = self.tasks.iter().map(|task| Meaning::of(&task.text)).collect();
             let mut is_open = vec![true; tasks.len()];
-            for said in &done {
-                Meaning::of(&said.text).close(&tasks, &mut is_open);
-            }
+            closing.extend(
+                done.iter().filter(|said| Meaning::of(&said.text).close(&tasks, &mut is_open)).cloned(),
+            );
             let mut is_open = is_open.into_iter();
             self.tasks.retain(|_| is_open.next().unwrap_or(true));
         }
         self.done.extend(done);
+        closing
+    }
+
+    /// Makes rules of the sentences that take one back.
+    fn take_back(&mut self, said: impl Iterator<Item = Said>) {
+        for said in said {
+            let meant = Meaning::of(&said.text);
+            let is_rule = self.rules.iter().any(|rule| meant.takes_back(&Meaning::of(&rule.text)));
+            if is_rule { &mut self.rules } else { &mut self.taken_back }.push_back(said);
+        }
     }
 
     /// Returns the quoted tasks, with the positions where their ranges start, that nothing since has closed.
@@ -209,7 +229,7 @@ impl Facts {
             self.tasks.iter().any(|task| is_same(&task.text, text) || is_same(text, &task.text))
         };
         let (mut open, unknown): (Vec<_>, Vec<_>) = quoted.into_iter().partition(is_known);
-        let tasks: Vec<Meaning> = unknown.iter().map(|(_, text)| Meaning::of_task(text)).collect();
+        let tasks: Vec<Meaning> = unknown.iter().map(|(_, text)| Meaning::of(text)).collect();
         let mut is_open = vec![true; tasks.len()];
         for done in &self.done {
             let since = unknown.iter().filter(|(at, _)| *at <= done.at).count();
@@ -226,9 +246,10 @@ impl Facts {
         }
         self.checks.extend(later.checks.iter().map(|check| Check { at: check.at + offset, ..check.clone() }));
         let moved = |said: &Said| Said { at: said.at + offset, text: said.text.clone() };
-        self.rules.extend(later.rules.iter().map(moved));
+        let closing = self.close(later.done.iter().map(moved));
+        self.take_back(later.taken_back.iter().map(moved));
+        self.rules.extend(later.rules.iter().map(moved).filter(|rule| !closing.contains(rule)));
         self.decisions.extend(later.decisions.iter().map(moved));
-        self.close(later.done.iter().map(moved));
         self.tasks.extend(later.tasks.iter().map(moved));
         self.limit();
     }
@@ -239,6 +260,7 @@ impl Facts {
         newest(&mut self.checks, MOST, |check| check.command.clone());
         for (said, most) in [
             (&mut self.rules, MOST),
+            (&mut self.taken_back, MOST_TASKS),
             (&mut self.tasks, MOST_TASKS),
             (&mut self.done, MOST_TASKS),
             (&mut self.decisions, MOST),

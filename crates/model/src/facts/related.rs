@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use super::folding::folded;
 use super::sentences::sentences;
-use super::words::LANGUAGES;
+use super::words::{LANGUAGES, asks};
 use crate::{Pattern, pattern};
 
 /// Words that say nothing about a sentence's topic; most are part of rules of any kind.
@@ -13,8 +14,9 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
         "our do don t s not no never always only please must should may can now also still then use using instead ",
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs later afterwards und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
-        "la les de des du un une ne pas jamais toujours el los las nunca siempre por favor ",
+        "has need needs needed required necessary more later afterwards after then next forget remember remind und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
+        "auf wieder noch später du darfst kannst benutze benutzen verwende verwenden nutze nutzen la les de des du un une ",
+        "ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
     )
     .split_whitespace()
     .collect()
@@ -26,8 +28,8 @@ static FORBIDS: Pattern = pattern!(
 );
 /// Words in a sentence that takes something back.
 static REVOKES: Pattern = pattern!(
-    r"(?i)\b(?:instead|no longer|any ?more|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
-    r"|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|nicht mehr|stattdessen|vergiss|darfst|plutôt|oublie|en lugar|olvida|puedes)\b",
+    r"(?i)\b(?:instead|no longer|any ?more|forget|scrap|ignore|drop|skip|dropped|you (?:may|can)|allowed|changed my mind",
+    r"|after all|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|nicht mehr|stattdessen|vergiss|darfst|plutôt|oublie|en lugar|olvida|puedes)\b",
     r"|改用|改为|可以|不再|代わりに",
 );
 /// Words in a sentence that applies from now on: to what an older one is about, or to something else.
@@ -35,18 +37,63 @@ static BEGINS: Pattern = pattern!(
     r"(?i)\b(?:from now on|actually|now|ab jetzt|ab sofort|doch|désormais|à partir de maintenant|a partir de ahora)\b",
     r"|以后|从现在|今後|これから|もう",
 );
-/// Words that say that something is done.
-static DONE: Pattern = pattern!(
-    r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",
-    r"|in place|there now|settled|closed|went in|taken care of|sorted out|strike (?:it|that)|off the list|nothing left|forget about (?:it|that)|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
-    r"|完成|已修复|已添加|修正しました|追加しました|完了",
+/// Words that say that something is done, whatever it was.
+static FINISHED: Pattern = pattern!(
+    r"(?i)\b(?:done|did|finished|completed?|in place|there now|gone|settled|closed|went in|taken care of|took care of|sorted out",
+    r"|(?:is|are) (?:now )?(?:ready|live|online)|up[ -]to[ -]date|deployed|exists?|works",
+    r"|(?:is|are|has|have|we'?ve) .{1,60} (?:now|already)|tick(?:ed)? off|check(?:ed)? off|strike (?:it|that)|off the list|from the list",
+    r"|nothing left|forget about (?:it|that)|erledigt|fertig|terminé|fini|à jour|hecho|terminado|está\w* \w+[ai]d[oa]s?|fatto|feito)\b",
+    r"|\b(?:is|are) (?:in|up|out)(?:[.!,]|$)|完成|搞定|完了|好了|終わりました",
 );
+/// Words that say what was done.
+static DONE: Pattern = pattern!(
+    r"(?i)\b(?:added|updated|upgraded|bumped|fixed|implemented|removed|deleted|dropped|cleaned|wrote|(?:re)?written|documented|renamed|moved",
+    r"|replaced|refactored|migrated|merged|released|published|shipped|resolved|behoben|hinzugefügt|aktualisiert|ajouté|corrigé|añadido|corregido)\b",
+    r"|已(?:经|經)?(?:修|添|更|写|寫|删|刪|做|改|加)|修正しました|追加しました|更新しました",
+);
+/// The same by the form of the word, which agents use all the time.
+static PARTICIPLE: Pattern = pattern!(
+    r"(?i)\b(?:is|are|was|were|been|got|i|we|i'?ve|we'?ve|have|has) (?:now |all |already |just |finally |also |fully )*",
+    r"(?:[a-z-]{2,}ed|built|rebuilt|made|run|ran|sent|set|split|cut|taken)\b",
+);
+/// Words in a sentence of the user that something need not be done.
+static CANCELLED: Pattern = pattern!(
+    r"(?i)(?:^|[,;:] |\b(?:and|but|ok|okay|please|so|then|just|also|actually|well|let'?s|you can|we can) )",
+    r"(?:forget|skip|scrap|scratch|cancel|drop|ignore|never ?mind|leave out) ",
+    r"|\b(?:no longer|not|isn'?t|aren'?t) (?:needed|necessary|required|relevant|wanted)\b|\bno need (?:to|for)\b|\bneedn'?t\b",
+    r"|\b(?:no longer (?:need|want|have to)|(?:don'?t|do not|doesn'?t|won'?t) (?:need|have to))\b|\bno\b.* after all\b|\bcancell?ed\b",
+    r"|\b(?:we|i) (?:won'?t|will not)\b|\b(?:not|aren'?t) going to\b|\b(?:we'?re|we are|i'?m|i am) not [a-z]+ing\b|\blet'?s not\b|\bdecided against\b",
+    r"|\b(?:off the table|obsolete|out of scope)\b",
+    r"|\b(?:(?:brauch\w*|muss|müssen) .{0,60}nicht(?: mehr)?|nicht mehr nötig|vergiss|entfällt|hinfällig|plus besoin|pas besoin|laisse tomber|oublie",
+    r"|no hace falta|olvida|non serve più|lascia perdere|não precisa mais|esque[cç][ea])\b|不用|不需要|不必|取消|算了|不要|いらな|なくて(?:いい|も)",
+);
+/// Words in such a sentence that only puts it off, or demands it.
+static POSTPONED: Pattern = pattern!(
+    r"(?i)\b(?:for now|yet|today|right now|at the moment|until|till|before|unless|without|if|first|here|once|this (?:commit|time|one|pr|change|session)|(?:not|n't|never) forget|erst ?mal|vorerst",
+    r"|noch nicht|pour l'instant|por ahora|per ora|por enquanto)\b|先|暂时|今は|とりあえず",
+);
+/// Words that allow something, and those that tell that this is new: together, they take a rule back.
+static ALLOWED: Pattern = pattern!(
+    r"(?i)\b(?:is|are|it'?s|that'?s|ist|sind) (?:\w+ ){0,2}(?:fine|ok|okay|allowed|all ?right|acceptable|permitted|welcome|erlaubt|in ordnung)\b",
+);
+static CHANGED: Pattern =
+    pattern!(r"(?i)\b(?:now|again|after all|actually|changed my mind|i was wrong|doch|wieder|jetzt)\b");
 
 /// Words in a sentence that is not about completed work: it denies it, or says what is to be done.
 static NOT_YET: Pattern = pattern!(
     r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
-    r"|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra|falta|debe\w*)\b|未|没|ない|まだ",
+    r"|almost|half|nearly|partly|mostly|wrong|broken|fail(?:s|ed|ing)?|flaky|slow|red|missing|outdated|stale|bugs?|errors?|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra",
+    r"|falta|debe\w*)\b|未|没|ない|まだ",
 );
+/// What a task demands: a sentence that something is done, or need not be, often leaves it out.
+static ACTIONS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    words(concat!(
+        "add adjust bring build bump change check clean convert create cut delete deploy describe do document drop extend ",
+        "extract finish fix get go handle implement improve install investigate look merge migrate move port prepare ",
+        "publish refactor release remove rename replace review revisit rewrite run send set ship sort split start switch ",
+        "test tidy translate try update upgrade verify write schreiben aktualisieren entfernen hinzufügen mettre actualizar",
+    ))
+});
 
 /// Where a sentence begins to say when, or on what condition.
 static WHEN: Pattern = pattern!(
@@ -59,12 +106,32 @@ const PREFIX: usize = 5;
 /// In percent: a report with this share of a task's words certainly means it.
 const SURELY: usize = 75;
 
+/// Past forms that no ending tells, with their verbs.
+const IRREGULAR: [(&str, &str); 12] = [
+    ("wrote", "write"),
+    ("written", "write"),
+    ("rewrote", "rewrite"),
+    ("rewritten", "rewrite"),
+    ("built", "build"),
+    ("rebuilt", "rebuild"),
+    ("made", "make"),
+    ("ran", "run"),
+    ("sent", "send"),
+    ("took", "take"),
+    ("brought", "bring"),
+    ("found", "find"),
+];
+
 /// A sentence's topic, computed once.
 pub struct Meaning {
     words: HashSet<String>,
+    /// The words without when, or on what condition.
+    core: HashSet<String>,
     forbids: bool,
     revokes: bool,
     begins: bool,
+    /// It says that something is done or need not be, whatever is to be done with it.
+    finishes: bool,
     languages: HashSet<String>,
 }
 
@@ -73,11 +140,16 @@ impl Meaning {
     pub fn of(sentence: &str) -> Self {
         let lower = sentence.to_lowercase();
         let languages = LANGUAGES.found(&lower).map(|language| language.as_str().to_owned());
+        // An earlier clause is the condition itself.
+        let when = WHEN.found(sentence).last().map(|when| when.start());
+        let core = when.filter(|at| *at > sentence.len() / 3).map_or(sentence, |at| &sentence[..at]);
         Self {
             words: words(sentence),
+            core: words(core),
             forbids: FORBIDS.is_in(sentence),
             revokes: REVOKES.is_in(sentence),
             begins: BEGINS.is_in(sentence),
+            finishes: FINISHED.is_in(sentence) || is_cancelled(sentence),
             languages: languages.collect(),
         }
     }
@@ -85,26 +157,41 @@ impl Meaning {
     /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
     /// now on. In doubt both apply, and rules that only forbid more exist side by side.
     pub fn replaces(&self, older: &Self) -> bool {
-        let (shared, all) = (self.words.intersection(&older.words).count(), older.words.len());
+        // What is taken back is often named without its occasion.
+        let said = if self.revokes { &older.core } else { &older.words };
+        let (shared, all) = (self.words.intersection(said).count(), said.len());
         let is_turned = self.forbids != older.forbids;
-        if is_turned {
-            return shared > 0 && 3 * shared >= 2 * all;
+        if is_turned && shared > 0 && 3 * shared >= 2 * all {
+            return true;
         }
-        // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
         let is_other_language = !self.languages.is_empty()
             && !older.languages.is_empty()
             && self.languages.is_disjoint(&older.languages);
+        if older.forbids || is_turned && !self.revokes {
+            return false;
+        }
+        if is_other_language && self.is_only_language(older) {
+            return true;
+        }
+        // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
         let changes = self.revokes || self.begins && is_other_language;
-        let is_changed = self.words != older.words && changes && !older.forbids;
         // Two sentences of the same pattern may be about different things.
-        is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
+        changes && self.words != older.words && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
-    /// Returns a task's topic, without when it is to be done.
-    pub(super) fn of_task(sentence: &str) -> Self {
-        let when = WHEN.found(sentence).last().map(|when| when.start());
-        // Only a clause in the second half counts; an earlier one is the condition itself.
-        Self::of(when.filter(|at| *at > sentence.len() / 2).map_or(sentence, |at| &sentence[..at]))
+    /// Returns whether this sentence, which would be no rule alone, takes back `older`: what is allowed now must
+    /// be all that it forbids; what need not be done, nothing else than it demands.
+    pub(super) fn takes_back(&self, older: &Self) -> bool {
+        let (part, whole) = if older.forbids { (older, self) } else { (self, older) };
+        part.words.is_subset(&whole.words) && self.replaces(older)
+    }
+
+    /// Whether this sentence has no words but those of `older` and the language.
+    fn is_only_language(&self, older: &Self) -> bool {
+        let language: HashSet<String> = self.languages.iter().flat_map(|language| words(language)).collect();
+        self.words
+            .difference(&older.words)
+            .all(|word| language.contains(word) || ["back", "switch"].contains(&word.as_str()))
     }
 
     /// Returns how much of the task this sentence reports as done, in percent; `None` if it is about
@@ -113,30 +200,54 @@ impl Meaning {
         let begins = |one: &str, other: &str| one.len() >= PREFIX && other.starts_with(one);
         let are_kin = |one: &str, other: &str| one == other || begins(one, other) || begins(other, one);
         let is_told = |word: &&String| self.words.iter().any(|told| are_kin(told, word));
-        let (shared, all) = (task.words.iter().filter(is_told).count(), task.words.len());
+        let left_out = |word: &&String| self.finishes && ACTIONS.contains(*word) && !is_told(word);
+        let shared = task.core.iter().filter(is_told).count();
+        let all = task.core.len() - usize::from(task.core.iter().any(|word| left_out(&word)));
         let is_closed = shared > 0 && (4 * shared >= 3 * all || (shared >= 3 && 2 * shared >= all));
         is_closed.then(|| 100 * shared / all)
     }
 
     /// Closes the open `tasks` that this sentence reports as done: those it covers almost completely,
-    /// otherwise the one it covers best.
-    pub(super) fn close(&self, tasks: &[Self], is_open: &mut [bool]) {
+    /// otherwise the one it covers best. Returns whether there are any.
+    pub(super) fn close(&self, tasks: &[Self], is_open: &mut [bool]) -> bool {
         let share = |(task, is_open): (&Self, &bool)| if *is_open { self.share_of(task) } else { None };
         let shares: Vec<Option<usize>> = tasks.iter().zip(is_open.iter()).map(share).collect();
-        let most = shares.iter().flatten().max().copied().unwrap_or_default();
+        let most = shares.iter().flatten().max().copied();
+        let least = most.map(|most| most.min(SURELY));
         for (share, is_open) in shares.into_iter().zip(is_open) {
-            *is_open &= share.is_none_or(|share| share < most.min(SURELY));
+            *is_open &= share.is_none() || share < least;
         }
+        most.is_some()
     }
 }
 
-/// Returns the sentences of `text` that report something as done.
-pub(super) fn done(text: &str) -> Vec<&str> {
-    if !DONE.is_in(text) {
+/// Returns the sentences of `text` that report something as done, and those of the user that something need
+/// not be done.
+pub(super) fn done(text: &str, by_user: bool) -> Vec<&str> {
+    if !by_user && !FINISHED.is_in(text) && !DONE.is_in(text) {
         return Vec::new();
     }
-    let says_so = |sentence: &&str| sentence.len() <= 400 && DONE.is_in(sentence) && !NOT_YET.is_in(sentence);
-    sentences(text).filter(says_so).collect()
+    let is_done = |sentence: &str| {
+        (FINISHED.is_in(sentence) || DONE.is_in(sentence) || by_user && PARTICIPLE.is_in(sentence))
+            && !NOT_YET.is_in(sentence)
+    };
+    stated(text, |sentence| is_done(sentence) || by_user && is_cancelled(sentence))
+}
+
+/// Returns the sentences of `text` that [may take a rule back](Meaning::takes_back).
+pub(super) fn taken_back(text: &str) -> Vec<&str> {
+    let is_allowed = |sentence: &str| ALLOWED.is_in(sentence) && CHANGED.is_in(sentence);
+    stated(text, |sentence| is_allowed(sentence) || is_cancelled(sentence))
+}
+
+/// The sentences of `text` for which `is_one` is true, without questions and long ones.
+fn stated(text: &str, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
+    let is_stated = |sentence: &&str| sentence.len() <= 400 && is_one(sentence) && !asks(&folded(sentence));
+    sentences(text).filter(is_stated).collect()
+}
+
+fn is_cancelled(sentence: &str) -> bool {
+    CANCELLED.is_in(sentence) && !POSTPONED.is_in(sentence)
 }
 
 /// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.
@@ -148,12 +259,19 @@ fn words(sentence: &str) -> HashSet<String> {
             let characters: Vec<char> = word.chars().collect();
             words.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
         } else if !COMMON.contains(word) {
-            let stem =
-                ["ing", "ed", "es", "s", "en", "e"].iter().find_map(|ending| word.strip_suffix(ending));
-            words.insert(stem.filter(|stem| stem.len() > 2).unwrap_or(word).to_owned());
+            words.insert(stem(word));
         }
     }
     words
+}
+
+fn stem(word: &str) -> String {
+    let word = IRREGULAR.iter().find(|(past, _)| *past == word).map_or(word, |(_, verb)| verb);
+    let stem = ["ing", "ed", "es", "s", "en", "e"].iter().find_map(|ending| word.strip_suffix(ending));
+    let stem = stem.filter(|stem| stem.len() > 2).unwrap_or(word);
+    // As in `logging`.
+    let doubled = stem.len() > 3 && stem.chars().rev().nth(1) == stem.chars().last();
+    stem[..stem.len() - if doubled { stem.chars().last().map_or(0, char::len_utf8) } else { 0 }].to_owned()
 }
 
 #[cfg(test)]
@@ -166,7 +284,7 @@ mod tests {
 
     fn closes(done: &str, task: &str) -> bool {
         let mut is_open = [true];
-        Meaning::of(done).close(&[Meaning::of_task(task)], &mut is_open);
+        Meaning::of(done).close(&[Meaning::of(task)], &mut is_open);
         !is_open[0]
     }
 
@@ -184,11 +302,24 @@ mod tests {
             ("以后注释都必须用英文写。", "注释都必须用中文写。"),
             ("From now on all comments must be written in English.", "Comments must be written in Chinese."),
             ("From now on, run pnpm test instead before each commit.", "Run npm test before each commit."),
+            ("OK, you can use lodash after all.", "Don't use lodash."),
+            ("Emojis in commit messages are fine after all.", "No emojis in commit messages"),
+            ("Logging customer emails is fine after all.", "Never log customer emails."),
+            ("Answer in English again.", "Always answer in German."),
+            ("Please answer in English.", "Always answer in German."),
+            ("Back to English, please.", "Always answer in German."),
+            ("Switch to spaces for indentation.", "Use tabs for indentation."),
+            ("Skip prettier from now on.", "Always run prettier before committing."),
+            ("You don't have to run prettier any more.", "Always run prettier before committing."),
+            ("You don't have to run prettier any more.", "Run prettier before every commit."),
+            ("Forget the prettier rule.", "Always run prettier before committing."),
         ] {
             assert!(replaces(newer, older), "{newer} / {older}");
         }
         for (newer, older) in [
             ("Never push to main.", "Never push to main."),
+            ("Comments in English.", "Always answer in German."),
+            ("Write the readme in English.", "Always answer in German."),
             ("Never touch lib.rs", "Never touch main.rs"),
             ("From now on never touch lib.rs", "Never touch main.rs"),
             ("Never commit to main without asking me.", "Never push to main without asking me."),
@@ -219,16 +350,80 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_rule_alone_takes_one_back() {
+        let takes_back = |newer, older| Meaning::of(newer).takes_back(&Meaning::of(older));
+        for (newer, older) in [
+            ("lodash is fine now.", "Don't use lodash."),
+            ("Using lodash is ok again.", "Don't use lodash."),
+            ("Pushing to main is fine again.", "Never push to main."),
+            ("Prettier is not needed any more.", "Always run prettier before committing."),
+        ] {
+            assert_eq!(taken_back(newer), [newer]);
+            assert!(takes_back(newer, older), "{newer} / {older}");
+        }
+        for (newer, older) in [
+            ("The database schema is fine now.", "Never change the database schema."),
+            ("The tests are fine now.", "Always run the tests before committing."),
+            ("We don't need to change the tabs.", "Use tabs."),
+        ] {
+            assert_eq!(taken_back(newer), [newer]);
+            assert!(!takes_back(newer, older), "{newer} / {older}");
+        }
+        for said in ["Is lodash ok now?", "Skip prettier for this commit.", "lodash is fine."] {
+            assert_eq!(taken_back(said), [""; 0], "{said}");
+        }
+    }
+
+    #[test]
     fn a_task_is_closed_by_a_report_that_it_is_done() {
         let said = "Alright. I added the tests for the parser and updated the docs. Next the lexer.";
-        assert_eq!(done(said), ["I added the tests for the parser and updated the docs."]);
+        assert_eq!(done(said, true), ["I added the tests for the parser and updated the docs."]);
         for open in [
             "The login page must be fixed.", "The parser module is not renamed.", "Later I'll have it fixed.",
         ] {
-            assert_eq!(done(open), [""; 0], "{open}");
+            assert_eq!(done(open, true), [""; 0], "{open}");
         }
         assert!(closes("I added the tests for the parser.", "Later also add tests for the parser."));
         assert!(closes("The docs are updated.", "todo: update the docs"));
+        for (done, task) in [
+            ("The changelog is updated.", "Don't forget to update the changelog."),
+            ("I have written the migration guide.", "TODO: write a migration guide."),
+            ("I wrote the migration guide.", "TODO: write a migration guide."),
+            ("The migration guide is done.", "TODO: write a migration guide."),
+            ("The release notes are written.", "Don't forget the release notes."),
+            ("utils.js is cleaned up, thanks.", "Later: clean up utils.js"),
+            ("vite is upgraded now", "We still need to upgrade vite."),
+            ("The debug flag is gone.", "Remember to remove the debug flag."),
+            ("We no longer need to remove the debug flag.", "Remember to remove the debug flag."),
+            ("No need to remove the debug flag.", "Remember to remove the debug flag."),
+            ("Forget the docs for refunds.", "TODO: docs for refunds"),
+            ("Forget the docs for refunds, we don't need them any more.", "Later, write docs for refunds."),
+            ("The migration guide is no longer needed.", "TODO: write a migration guide."),
+            ("Done with the changelog.", "Don't forget to update the changelog."),
+            ("The changelog is up to date now.", "Don't forget to update the changelog."),
+            ("Take the migration guide off the list.", "TODO: write a migration guide."),
+            ("We won't write a migration guide.", "TODO: write a migration guide."),
+            ("The login endpoint has rate limiting now.", "Later: add rate limiting to the login endpoint."),
+            ("Cart is called Basket now.", "After that, rename Cart to Basket."),
+            ("Die Doku ist fertig.", "Später noch die Doku aktualisieren."),
+        ] {
+            assert_eq!(super::done(done, true), [done], "not seen as done");
+            assert!(closes(done, task), "{done} / {task}");
+        }
+        for (done, task) in [
+            ("The debug flag is added.", "Remember to remove the debug flag."),
+            ("The parser is done.", "TODO: write tests for the parser"),
+            ("The changelog is done.", "TODO: update the changelog and the docs"),
+        ] {
+            assert!(!closes(done, task), "{done} / {task}");
+        }
+        for open in [
+            "Don't forget the docs for refunds.", "Skip the docs for refunds for now.", "Is the guide done?",
+            "The guide is almost done.", "We won't ship without the guide.",
+        ] {
+            assert_eq!(done(open, true), [""; 0], "{open}");
+        }
+        assert_eq!(done("We no longer need to remove the debug flag.", false), [""; 0]);
         assert!(closes(
             "The cleanup in the invoice mailer went in.",
             "For later: the invoice mailer should be cleaned up before we ship."
@@ -239,7 +434,7 @@ mod tests {
         ));
         assert!(!closes("I added the tests for the lexer.", "still to do: write the changelog"));
         let queues = ["mail", "order"]
-            .map(|queue| Meaning::of_task(&format!("Come back to X1 in the staging {queue} queue.")));
+            .map(|queue| Meaning::of(&format!("Come back to X1 in the staging {queue} queue.")));
         let done = Meaning::of("What we come back to in the staging mail queue is settled.");
         let mut are_open = [true, true];
         done.close(&queues, &mut are_open);

@@ -126,9 +126,12 @@ async fn a_task_reported_as_done_is_not_open_even_if_it_is_quoted() {
 #[tokio::test]
 async fn what_the_user_ticks_off_or_takes_back_stands_no_longer() {
     let session = Session::new()
-        .user("Don't use lodash. Don't forget to remove the debug flag. TODO: write a migration guide.")
+        .user(
+            "Don't use lodash. Don't forget to remove the debug flag. TODO: write a migration guide. \
+               TODO: update the changelog.",
+        )
         .chat(12, 40)
-        .user("lodash is fine now. We no longer need to remove the debug flag.")
+        .user("lodash is fine now. We no longer need to remove the debug flag. Changelog: check.")
         .chat(12, 40)
         .assistant("I have written the migration guide.")
         .user("The tests are fine now.")
@@ -138,7 +141,9 @@ async fn what_the_user_ticks_off_or_takes_back_stands_no_longer() {
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     let block = compacted(compact.run(&terse("")).await).summary;
     let standing = section(&block, "Constraints and Open Tasks").unwrap();
-    let expected = "- rule: \"lodash is fine now.\"\n- replaced rule: \"Don't use lodash.\"";
+    let expected = "- rule: \"lodash is fine now.\"\n\
+                    - task: \"TODO: update the changelog.\"; later: \"Changelog: check.\"\n\
+                    - replaced rule: \"Don't use lodash.\"";
     assert_eq!(standing, expected, "{block}");
 }
 

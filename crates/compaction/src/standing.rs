@@ -9,7 +9,7 @@ use std::path::Path;
 
 use lcm_model::dag::Visible;
 use lcm_model::error::Result;
-use lcm_model::facts::{Facts, File, Meaning, tidy};
+use lcm_model::facts::{Facts, File, Meaning, Said, tidy};
 use lcm_model::text::has_words;
 use lcm_model::{Message, QuoteKind, text, tokens, without_base64};
 use lcm_store::View;
@@ -202,19 +202,32 @@ impl StandingInputs<'_> {
             let quotes = self.quotes.iter().filter(move |(_, is, _)| *is == kind);
             quotes.map(|(at, _, text)| (*at, text::one_line(text, QUOTE)))
         };
-        let said = |said: &lcm_model::facts::Said| (said.at, said.text.clone());
-        let rules = merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said));
+        let said = |said: &Said| (said.at, said.text.clone());
         // A summarizer keeps quoting tasks if it does not know that they are done.
-        let tasks = self.facts.still_open(quoted(QuoteKind::Task).collect());
-        let tasks = merged(tasks.into_iter(), self.facts.tasks.iter().map(said));
-        let meant: Vec<Meaning> = rules.iter().map(|rule| Meaning::of(rule)).collect();
-        let is_replaced = |at: usize| meant[at + 1..].iter().any(|newer| newer.replaces(&meant[at]));
+        let open = self.facts.still_open(quoted(QuoteKind::Task).collect());
+        let meant = |said: Vec<(usize, String)>| -> Vec<(usize, Meaning, String)> {
+            said.into_iter().map(|(at, text)| (at, Meaning::of(&text), text)).collect()
+        };
+        let rules = meant(merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said)));
+        let tasks = meant(merged(open.into_iter(), self.facts.tasks.iter().map(said)));
+        let remarks = meant(self.facts.remarks.iter().map(said).collect());
+        let is_replaced =
+            |at: usize| rules[at + 1..].iter().any(|(_, newer, _)| newer.replaces(&rules[at].1));
         let (replaced, current): (Vec<usize>, Vec<usize>) =
             (0..rules.len()).rev().partition(|at| is_replaced(*at));
-        let line = |kind: &str, text: &str| format!("- {kind}: \"{}\"", self.masked(text));
+        let quote = |text: &str| format!("\"{}\"", self.masked(text));
+        // What the user said later about a rule or a task may end it, in words that no list has.
+        let line = |kind: &str, (at, meaning, text): &(usize, Meaning, String)| {
+            let repeats = |remark: &str| has_words(remark, text.trim_end_matches(['.', '!', '。']));
+            let is_about = |(when, remark, said): &&(usize, Meaning, String)| {
+                when > at && remark.is_about(meaning) && !repeats(said)
+            };
+            let later = remarks.iter().rfind(is_about).map(|(.., said)| format!("; later: {}", quote(said)));
+            format!("- {kind}: {}{}", quote(text), later.unwrap_or_default())
+        };
         let current = current.into_iter().map(|at| line("rule", &rules[at]));
         let tasks = tasks.iter().rev().map(|task| line("task", task));
-        let replaced = replaced.into_iter().map(|at| line("replaced rule", &rules[at]));
+        let replaced = replaced.into_iter().map(|at| format!("- replaced rule: {}", quote(&rules[at].2)));
         current.chain(tasks).chain(replaced).collect()
     }
 
@@ -299,7 +312,7 @@ pub(super) fn changes(
 fn merged(
     quoted: impl Iterator<Item = (usize, String)>,
     found: impl Iterator<Item = (usize, String)>,
-) -> Vec<String> {
+) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = found.collect();
     for (at, quote) in quoted {
         let key = quote.to_lowercase();
@@ -319,7 +332,8 @@ fn merged(
     }
     all.sort_by_key(|(at, _)| *at);
     let mut seen = HashSet::new();
-    all.into_iter().map(|(_, text)| text).filter(|text| seen.insert(text.clone())).collect()
+    all.retain(|(_, text)| seen.insert(text.clone()));
+    all
 }
 
 impl UserRequest {
@@ -355,7 +369,10 @@ mod tests {
     #[test]
     fn a_longer_sentence_replaces_its_beginning_but_no_other_words() {
         let of = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).enumerate().collect::<Vec<_>>();
-        let merged = |quoted: &[&str], found: &[&str]| merged(of(quoted).into_iter(), of(found).into_iter());
+        let merged = |quoted: &[&str], found: &[&str]| {
+            let all = merged(of(quoted).into_iter(), of(found).into_iter());
+            all.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+        };
         let [one, ten] = ["Never push to release-1.", "Never push to release-10."];
         assert_eq!(merged(&[ten], &[one]).len(), 2);
         assert_eq!(merged(&[one], &[ten]).len(), 2);

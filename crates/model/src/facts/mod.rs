@@ -31,6 +31,8 @@ const MOST_OF_MESSAGE: usize = 12;
 const MOST: usize = 120;
 /// The same for open tasks and completed work, which are compared with each other.
 const MOST_TASKS: usize = 40;
+/// The same for remarks, of which only those about a rule or a task are ever shown.
+const MOST_REMARKS: usize = 400;
 /// Characters of a decision.
 const DECISION: usize = 400;
 
@@ -47,9 +49,9 @@ pub struct Facts {
     /// The user's rules.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub rules: VecDeque<Said>,
-    /// What the user said that only takes a rule back: it counts once it is about one.
+    /// Other short sentences of the user, which may be about a rule or a task.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
-    pub taken_back: VecDeque<Said>,
+    pub remarks: VecDeque<Said>,
     /// The user's open tasks, unless reported as done since.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub tasks: VecDeque<Said>,
@@ -134,10 +136,14 @@ impl Facts {
             let closing = self.close(done);
             self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
             if by_user {
-                let rules = ends(rules(text)).into_iter().map(said);
-                self.take_back(related::taken_back(text).into_iter().take(MOST_OF_MESSAGE).map(said));
-                self.rules.extend(rules.filter(|rule| !closing.contains(rule)));
-                self.tasks.extend(ends(statements::tasks(text)).into_iter().map(said));
+                let rules: Vec<Said> = ends(rules(text)).into_iter().map(said).collect();
+                let tasks: Vec<Said> = ends(statements::tasks(text)).into_iter().map(said).collect();
+                let remarks = ends(related::remarks(text)).into_iter().map(said);
+                self.hear(
+                    remarks.filter(|one| ![&closing, &rules, &tasks].iter().any(|all| all.contains(one))),
+                );
+                self.rules.extend(rules.into_iter().filter(|rule| !closing.contains(rule)));
+                self.tasks.extend(tasks);
             }
         }
     }
@@ -212,12 +218,12 @@ impl Facts {
         closing
     }
 
-    /// Makes rules of the sentences that take one back.
-    fn take_back(&mut self, said: impl Iterator<Item = Said>) {
-        for said in said {
-            let meant = Meaning::of(&said.text);
-            let is_rule = self.rules.iter().any(|rule| meant.takes_back(&Meaning::of(&rule.text)));
-            if is_rule { &mut self.rules } else { &mut self.taken_back }.push_back(said);
+    /// Adds remarks. One that takes a rule back is a rule.
+    fn hear(&mut self, remarks: impl Iterator<Item = Said>) {
+        for said in remarks {
+            let takes_back = |rule: &Said| Meaning::of(&said.text).takes_back(&Meaning::of(&rule.text));
+            let is_rule = related::may_take_back(&said.text) && self.rules.iter().any(takes_back);
+            if is_rule { &mut self.rules } else { &mut self.remarks }.push_back(said);
         }
     }
 
@@ -247,7 +253,7 @@ impl Facts {
         self.checks.extend(later.checks.iter().map(|check| Check { at: check.at + offset, ..check.clone() }));
         let moved = |said: &Said| Said { at: said.at + offset, text: said.text.clone() };
         let closing = self.close(later.done.iter().map(moved));
-        self.take_back(later.taken_back.iter().map(moved));
+        self.hear(later.remarks.iter().map(moved));
         self.rules.extend(later.rules.iter().map(moved).filter(|rule| !closing.contains(rule)));
         self.decisions.extend(later.decisions.iter().map(moved));
         self.tasks.extend(later.tasks.iter().map(moved));
@@ -260,7 +266,7 @@ impl Facts {
         newest(&mut self.checks, MOST, |check| check.command.clone());
         for (said, most) in [
             (&mut self.rules, MOST),
-            (&mut self.taken_back, MOST_TASKS),
+            (&mut self.remarks, MOST_REMARKS),
             (&mut self.tasks, MOST_TASKS),
             (&mut self.done, MOST_TASKS),
             (&mut self.decisions, MOST),

@@ -14,9 +14,9 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
         "our do don t s not no never always only please must should may can now also still then use using instead ",
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs needed required necessary more later afterwards after then next forget remember remind und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
-        "auf wieder noch später du darfst kannst benutze benutzen verwende verwenden nutze nutzen la les de des du un une ",
-        "ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
+        "has need needs needed required necessary more later afterwards after then next forget remember remind und oder der ",
+        "die das den ein eine nicht kein keine nie immer bitte ab jetzt auf wieder noch später du darfst kannst ",
+        "benutze benutzen verwende verwenden nutze nutzen le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
     )
     .split_whitespace()
     .collect()
@@ -41,12 +41,14 @@ static BEGINS: Pattern = pattern!(
 static FINISHED: Pattern = pattern!(
     r"(?i)\b(?:done|did|finished|completed?|in place|there now|gone|settled|closed|went in|taken care of|took care of|sorted out",
     r"|(?:is|are) (?:now )?ready|up[ -]to[ -]date|tick(?:ed)? off|check(?:ed)? off|strike (?:it|that)|off the list|nothing left",
-    r"|forget about (?:it|that)|erledigt|fertig|terminé|fini|à jour|hecho|terminado|está\w* \w+[ai]d[oa]s?|fatto|feito)\b|完成|搞定|完了|好了|終わりました",
+    r"|forget about (?:it|that)|erledigt|fertig|terminé|fini|à jour|hecho|terminado|está\w* \w+[ai]d[oa]s?|fatto|feito)\b",
+    r"|完成|搞定|完了|好了|終わりました",
 );
 /// Words that say what was done.
 static DONE: Pattern = pattern!(
     r"(?i)\b(?:added|updated|upgraded|bumped|fixed|implemented|removed|deleted|dropped|cleaned|wrote|(?:re)?written|documented|renamed|moved",
-    r"|replaced|refactored|migrated|merged|released|published|shipped|deployed|tested|resolved|behoben|hinzugefügt|aktualisiert|ajouté|corrigé|añadido|corregido)\b",
+    r"|replaced|refactored|migrated|merged|released|published|shipped|deployed|tested|resolved|behoben",
+    r"|hinzugefügt|aktualisiert|ajouté|corrigé|añadido|corregido)\b",
     r"|已(?:经|經)?(?:修|添|更|写|寫|删|刪|做|改|加)|修正しました|追加しました|更新しました",
 );
 /// The same by the form of the word, which agents use all the time.
@@ -60,15 +62,16 @@ static CANCELLED: Pattern = pattern!(
     r"(?:forget|skip|scrap|scratch|cancel|drop|ignore|never ?mind|leave out) ",
     r"|\b(?:no longer|not|isn'?t|aren'?t) (?:needed|necessary|required|relevant|wanted)\b|\bno need (?:to|for)\b|\bneedn'?t\b",
     r"|\b(?:no longer (?:need|want|have to)|(?:don'?t|do not|doesn'?t|won'?t) (?:need|have to))\b|\bno\b.* after all\b|\bcancell?ed\b",
-    r"|\b(?:we|i) (?:won'?t|will not)\b|\b(?:not|aren'?t) going to\b|\b(?:we'?re|we are|i'?m|i am) not [a-z]+ing\b|\blet'?s not\b|\bdecided against\b",
-    r"|\b(?:off the table|obsolete|out of scope)\b",
+    r"|\b(?:we|i) (?:won'?t|will not)\b|\b(?:not|aren'?t) going to\b|\b(?:we'?re|we are|i'?m|i am) not [a-z]+ing\b",
+    r"|\b(?:let'?s not|decided against|off the table|obsolete|out of scope)\b",
     r"|\b(?:(?:brauch\w*|muss|müssen) .{0,60}nicht(?: mehr)?|nicht mehr nötig|vergiss|entfällt|hinfällig|plus besoin|pas besoin|laisse tomber|oublie",
     r"|no hace falta|olvida|non serve più|lascia perdere|não precisa mais|esque[cç][ea])\b|不用|不需要|不必|取消|算了|不要|いらな|なくて(?:いい|も)",
 );
 /// Words in such a sentence that only puts it off, or demands it.
 static POSTPONED: Pattern = pattern!(
-    r"(?i)\b(?:for now|yet|today|right now|at the moment|until|till|before|unless|without|if|first|here|once|this (?:commit|time|one|pr|change|session)|(?:not|n't|never) forget|erst ?mal|vorerst",
-    r"|noch nicht|pour l'instant|por ahora|per ora|por enquanto)\b|先|暂时|今は|とりあえず",
+    r"(?i)\b(?:for now|yet|today|right now|at the moment|until|till|before|unless|without|if|first|here|once",
+    r"|this (?:commit|time|one|pr|change|session)|(?:not|n't|never) forget|erst ?mal|vorerst|noch nicht",
+    r"|pour l'instant|por ahora|per ora|por enquanto)\b|先|暂时|今は|とりあえず",
 );
 /// Words that allow something, and those that tell that this is new: together, they take a rule back.
 static ALLOWED: Pattern = pattern!(

@@ -467,7 +467,9 @@ impl Invocation {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let has = |key: &str| answer[key].is_array() && !is_empty(key);
         let has_failed = has("failed")
-            || ["brokenLines", "unreadableRows"].iter().any(|lost| answer[lost].as_u64() > Some(0));
+            || ["brokenLines", "unreadableRows", "missingBytes"]
+                .iter()
+                .any(|lost| answer[lost].as_u64() > Some(0));
         match self.name.as_str() {
             GREP if is_empty("hits") || has("unknown") || answer["total"] == 0 => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,

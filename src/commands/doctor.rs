@@ -6,7 +6,7 @@ use super::args::DATABASE;
 use super::{Answer, Command, CommandContext};
 use crate::doctor::{Check, Finding, Rebuilt, check, rebuild};
 use lcm_model::error::Result;
-use lcm_model::text::{count, grouped, one_line};
+use lcm_model::text::{count, grouped, megabytes, one_line};
 
 pub(crate) const REBUILD: &str = "--rebuild";
 
@@ -67,7 +67,7 @@ fn as_json(check: &Check) -> Value {
 }
 
 fn rendered(rebuilt: &Rebuilt) -> String {
-    let Rebuilt { database, sessions, messages, summaries, lost, filled, kept, backup } = rebuilt;
+    let Rebuilt { database, sessions, messages, summaries, lost, missing, filled, kept, backup } = rebuilt;
     let mut out = format!(
         "{} was rebuilt: {}, {}, {}.",
         database.display(),
@@ -77,6 +77,12 @@ fn rendered(rebuilt: &Rebuilt) -> String {
     );
     if *lost > 0 {
         out += &format!(" At least {} could not be read.", count(*lost, "row"));
+    }
+    if *missing > 0 {
+        let size = megabytes(*missing);
+        out += &format!(
+            " The end of the old file was missing ({size}): what no session file has of it is lost."
+        );
     }
     if *filled > 0 {
         let (came, them) = if *filled == 1 { ("comes", "it") } else { ("come", "one of them") };

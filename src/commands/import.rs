@@ -195,7 +195,7 @@ fn as_json(report: &Report) -> Value {
         "newMessages": report.new, "knownMessages": report.known, "purgedMessages": report.purged, "summaries": report.summaries, "silentSessions": report.silent,
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
         "tooLongLines": report.too_long.iter().map(|LongLine { file, number, bytes }| json!({"name": file, "line": number, "bytes": bytes})).collect::<Value>(),
-        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "recoveredMessages": report.recovered, "unknownRecords": report.unknown,
+        "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "missingBytes": report.missing, "recoveredMessages": report.recovered, "unknownRecords": report.unknown,
         "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
@@ -267,6 +267,9 @@ fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> Str
         if n > 0 {
             out += &format!(", {} {what}", count(n, noun));
         }
+    }
+    if report.missing > 0 {
+        out += &format!(", {} missing at the end of the file", megabytes(report.missing));
     }
     if report.summaries > 0 {
         out += &format!(", {}", count(report.summaries, "summary"));

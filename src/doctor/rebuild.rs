@@ -31,6 +31,8 @@ pub struct Rebuilt {
     pub summaries: usize,
     /// Rows that could not be read, and that no session file has.
     pub lost: usize,
+    /// Bytes that the ends of the old files lack.
+    pub missing: u64,
     /// Messages that came from session files.
     pub filled: usize,
     /// Where the old files are.
@@ -124,12 +126,13 @@ async fn fill(
     let may_lack = !purged.is_empty() && olds_with_rows().count() > 1;
     let looking = (fresh.clone(), folders.clone());
     let files = Arc::new(blocking(move || Ok(project_files(&looking.0, &looking.1))).await?);
-    let mut rebuilding = Rebuilding { purged: Arc::new(purged), files, is_last: false };
-    let mut rebuilt = Rebuilt::default();
+    let filled = Arc::default();
+    let mut rebuilding = Rebuilding { purged: Arc::new(purged), files, filled, is_last: false };
+    let missing = olds_with_rows().map(|old| lock(old).missing).sum();
+    let mut rebuilt = Rebuilt { missing, ..Rebuilt::default() };
     let mut add = async |source| {
         let report = finished(import(fresh, folders, &source, progress, cancel).await?)?;
         rebuilt.lost += report.lost;
-        rebuilt.filled += report.filled;
         Result::Ok(report.new)
     };
     for old in olds_with_rows() {
@@ -141,7 +144,7 @@ async fn fill(
         add(Source::Rebuild(Arc::clone(old), rebuilding.clone())).await?;
         take_over(&fresh.store, old, None).await?;
     }
-    rebuilt.filled += new;
+    rebuilt.filled = lock(&rebuilding.filled).len() + new;
     let kept: Vec<PathBuf> = olds.iter().map(|old| old.kept.clone()).collect();
     let note = move |batch: &Batch<'_>| {
         batch.upkeep().adopt_facts(&facts)?;

@@ -113,8 +113,6 @@ pub struct Findings {
     pub too_long: Vec<(usize, u64)>,
     /// Records of unknown kinds.
     pub unknown: usize,
-    /// Messages that a database lacked and that came from its session's file.
-    pub filled: usize,
     /// Messages that were known; `None` if the caller has to count them.
     pub known: Option<usize>,
     /// Whether its last line is unfinished.

@@ -23,6 +23,7 @@ use super::restore::{SummaryOrigin, restore_named};
 use super::storing::PreparedHandover;
 use lcm_model::error::{Code, Error, Result};
 use lcm_model::ids::{ConversationId, Hash};
+use lcm_model::locks::lock;
 use lcm_model::{agent_of_session, text};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{Batch, LastRows, RECOVERED, Store, View, is_current, project_of};
@@ -67,10 +68,10 @@ pub struct Report {
     pub unfinished: usize,
     /// Rows of an old database that could not be read, as far as others name them.
     pub lost: usize,
+    /// Bytes that the ends of old databases lack.
+    pub missing: u64,
     /// Messages of an old database whose session is lost or can't be read.
     pub recovered: usize,
-    /// Messages that an old database lacked and that came from its sessions' files.
-    pub filled: usize,
     /// Records of unknown kinds; they are stored.
     pub unknown: usize,
     /// Entries whose message differs from the stored one, which stays.
@@ -319,6 +320,7 @@ impl RunningImport<'_> {
             self.session(&file.path, session, store).await?;
         }
         let Some((old, _)) = old else { return Ok(()) };
+        self.report.missing += lock(&old).missing;
         self.report.summaries += take_over(store, &old, since).await?;
         // Anyone may have made another file.
         if is_of_ours {
@@ -356,7 +358,6 @@ impl RunningImport<'_> {
         }
         let long = |(number, bytes)| LongLine { file: name_of(file), number, bytes };
         report.too_long.extend(found.too_long.into_iter().map(long));
-        report.filled += found.filled;
         *if is_in_database { &mut report.lost } else { &mut report.broken } += broken;
         report.unknown += found.unknown;
         let Some(conversation) = conversation else {

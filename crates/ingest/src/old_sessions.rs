@@ -15,7 +15,7 @@ use super::storing::Handover;
 use lcm_model::error::Result;
 use lcm_model::ids::Hash;
 use lcm_model::locks::lock;
-use lcm_model::{Content, Entry, files};
+use lcm_model::{Content, Entry, Message, Role, files};
 use lcm_store::tasks::{blocking, go_on};
 use lcm_store::{
     Batch, LastRows, OldEntries, OldStore, PurgedEntries, RECOVERED, Store, StoredSession, View, old_key,
@@ -57,6 +57,8 @@ pub struct Rebuilding {
     pub purged: Arc<PurgedEntries>,
     /// The files of the project's sessions: one of them may name a session whose row is lost.
     pub files: Arc<Vec<PathBuf>>,
+    /// The messages that came from session files: a fork has those of its origin, by the same ids and times.
+    pub filled: Arc<Mutex<HashSet<(String, i64)>>>,
     /// Whether this is the last step, which takes the messages that are in no session then.
     pub is_last: bool,
 }
@@ -78,8 +80,6 @@ pub(super) struct OldSessionEntries {
     /// Messages that no entry shows, and that are stored already; `None` for a real session.
     left_out: Option<HashSet<String>>,
     lost: usize,
-    /// Messages that came from the session's file.
-    filled: usize,
     cancel: CancellationToken,
 }
 
@@ -125,7 +125,6 @@ impl OldSessions {
             store: Arc::clone(&self.store),
             // What the file has is not lost.
             lost: if in_file.is_empty() { entries.lost } else { 0 },
-            filled: 0,
             entries,
             order,
             from_file: in_file.into_iter().map(|entry| (entry.id.clone(), entry)).collect(),
@@ -191,10 +190,11 @@ impl Slices for OldSessionEntries {
             match lock(&self.store).entry(&mut self.entries, &id, parent, other) {
                 Some((mut entry, is_from_file)) => {
                     let key = old_key(self.session.clone(), &id, entry.timestamp);
-                    if let Content::Message(_) = entry.content {
-                        match self.rebuilding.as_ref().and_then(|rebuilding| rebuilding.purged.get(&key)) {
-                            Some(nonce) => entry.content = Content::Purged(*nonce),
-                            None => self.filled += usize::from(is_from_file),
+                    if let (Content::Message(json), Some(rebuilding)) = (&entry.content, &self.rebuilding) {
+                        if let Some(nonce) = rebuilding.purged.get(&key) {
+                            entry.content = Content::Purged(*nonce);
+                        } else if is_from_file && Message::parse(json).role != Role::System {
+                            lock(&rebuilding.filled).insert((entry.id.clone(), entry.timestamp));
                         }
                     }
                     size += size_of(&entry);
@@ -207,7 +207,7 @@ impl Slices for OldSessionEntries {
     }
 
     fn findings(&self) -> Findings {
-        Findings { broken: self.lost, filled: self.filled, ..Findings::default() }
+        Findings { broken: self.lost, ..Findings::default() }
     }
 }
 

@@ -88,6 +88,8 @@ pub fn old_key(session: String, entry_id: &str, time: i64) -> (String, String, i
 
 /// An old database.
 pub struct OldStore {
+    /// The bytes that the end of its file lacks.
+    pub missing: u64,
     connection: Connection,
     /// The rows.
     _scratch: Temporary,
@@ -177,7 +179,7 @@ impl OldStore {
                 "it is not a database of this extension, or nothing in it can be read",
             ));
         }
-        Ok(Self { connection, _scratch: scratch })
+        Ok(Self { missing: pages.missing, connection, _scratch: scratch })
     }
 
     /// The sessions, those last whose rows are lost or whose messages no entry shows.

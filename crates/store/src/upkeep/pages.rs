@@ -43,6 +43,8 @@ pub(super) struct DatabasePages {
     size: usize,
     /// The number of pages.
     pub count: u32,
+    /// The bytes that its end lacks, if its header says how long it was.
+    pub missing: u64,
     /// The bytes of rows that it may still give.
     left: u64,
     /// The mark of the program that made it, and its format, unless the header is damaged.
@@ -75,12 +77,20 @@ impl DatabasePages {
             free: HashSet::new(),
             size,
             count: u32::try_from(bytes.div_ceil(size as u64)).unwrap_or(u32::MAX),
+            missing: 0,
             left: LARGEST.1.saturating_add(bytes.saturating_mul(LARGEST.0)),
             file,
             header,
         };
         pages.read_log()?;
         if is_whole {
+            // The log knows better, as does an older version of SQLite, which does not write it.
+            let stated = if number(&head, 24) == number(&head, 92) { number(&head, 28) } else { 0 };
+            let stated = if pages.logged.is_empty() { stated } else { pages.count };
+            let there = u32::try_from(bytes / size as u64).unwrap_or(u32::MAX);
+            let logged = pages.logged.keys().filter(|page| (there + 1..=stated).contains(*page)).count();
+            let lacking = u64::from(stated.saturating_sub(there)).saturating_sub(logged as u64);
+            pages.missing = lacking * size as u64;
             pages.find_free(number(&head, 32))?;
         }
         Ok(pages)

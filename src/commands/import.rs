@@ -196,7 +196,7 @@ fn as_json(report: &Report) -> Value {
         "brokenLines": report.broken, "brokenIn": report.broken_in.iter().map(|(name, lines)| json!({"name": name, "lines": lines})).collect::<Value>(),
         "tooLongLines": report.too_long.iter().map(|LongLine { file, number, bytes }| json!({"name": file, "line": number, "bytes": bytes})).collect::<Value>(),
         "unfinishedLines": report.unfinished, "unreadableRows": report.lost, "missingBytes": report.missing, "recoveredMessages": report.recovered, "unknownRecords": report.unknown,
-        "differingEntries": report.differing, "failed": report.failed.iter().map(failed).collect::<Value>(),
+        "differingEntries": report.differing, "sessionsInPieces": report.in_pieces, "failed": report.failed.iter().map(failed).collect::<Value>(),
         "stoppedAfter": report.stopped,
     })
 }
@@ -261,6 +261,7 @@ fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> Str
         (report.silent, "session", "without messages left out".to_owned()),
         (report.broken, "broken line", format!("({})", broken_in(&report.broken_in))),
         (report.unfinished, "unfinished last line", "left for the next import".to_owned()),
+        (report.in_pieces, "session", "in pieces: /lcm doctor --rebuild joins them".to_owned()),
         (report.lost, "unreadable row", "or more left out".to_owned()),
         (failed.len(), "file", format!("could not be read ({})", few(failed.iter().map(reason)))),
     ] {

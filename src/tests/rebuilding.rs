@@ -360,7 +360,9 @@ async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_pla
     };
     let says = "a.jsonl has 2 entries stored below another one than there, and 1 entry not stored: /lcm doctor --rebuild puts them in place";
     assert!(checked().await.contains(says), "{}", checked().await);
-    assert_eq!(machine.run("").await, "1 session: 1 message new, 39 known already");
+    let said =
+        "1 session: 1 message new, 39 known already, 1 session in pieces: /lcm doctor --rebuild joins them";
+    assert_eq!(machine.run("").await, said);
     let on_branch = |view: &View<'_>| {
         let one = view.messages().conversation("one")?.unwrap();
         let last = view.messages().last_entry(one)?.unwrap();
@@ -374,6 +376,31 @@ async fn a_gap_that_is_filled_later_moves_no_branch_and_a_rebuild_puts_it_in_pla
     doctor::rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
     let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
     assert_eq!(store.read(on_branch).await.unwrap(), (40, "e40".to_owned()));
+}
+
+/// The doctor compares with the file that has most.
+#[tokio::test]
+async fn a_gap_in_a_copy_is_filled_by_the_whole_file_from_another_path() {
+    let machine = Machine::new();
+    let session = Session::new().chat(20, 5);
+    let path = machine.write("a.jsonl", "one", &session.entries);
+    let whole = fs::read_to_string(&path).unwrap();
+    let [copy, intact] = ["copy.jsonl", "intact.jsonl"].map(|name| machine.dir.path().join(name));
+    fs::write(&copy, whole.replacen("\"e21\"", "\"e21", 1)).unwrap();
+    fs::write(&intact, whole).unwrap();
+    fs::remove_file(path).unwrap();
+    machine.run(&copy.display().to_string()).await;
+    let said =
+        "1 session: 1 message new, 39 known already, 1 session in pieces: /lcm doctor --rebuild joins them";
+    assert_eq!(machine.run(&intact.display().to_string()).await, said);
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    doctor::rebuild(&machine.home, &machine.folders, &progress, &cancel).await.unwrap();
+    let store = Store::of_project(Some(&machine.home.db_dir), &machine.home.cwd).unwrap();
+    let on_branch = |view: &View<'_>| {
+        let one = view.messages().conversation("one")?.unwrap();
+        Ok(view.messages().branch(one, "e40")?.len())
+    };
+    assert_eq!(store.read(on_branch).await.unwrap(), 40);
 }
 
 /// Old files have no ids for entries: their times tell what a damaged copy lacked.
@@ -390,7 +417,9 @@ async fn a_gap_in_an_old_file_is_filled_by_the_whole_one() {
     fs::write(&path, lines(&header, &[&entries[..4], &entries[6..]].concat())).unwrap();
     assert_eq!(machine.run("").await, "1 session: 10 messages new, 0 known already");
     fs::write(&path, lines(&header, &entries)).unwrap();
-    assert_eq!(machine.run("").await, "1 session: 2 messages new, 10 known already");
+    let said =
+        "1 session: 2 messages new, 10 known already, 1 session in pieces: /lcm doctor --rebuild joins them";
+    assert_eq!(machine.run("").await, said);
     let checked =
         ask(&machine.home.store, &Scope::at(ConversationId::NONE, None), "doctor").await.unwrap().text;
     assert!(checked.contains("1 entry stored below another one than there"), "{checked}");

@@ -45,9 +45,40 @@ pub(super) fn edited(
     Ok(edited)
 }
 
+/// Whether an entry of the file is stored below another one than there.
+pub(super) fn is_in_pieces(
+    view: &View<'_>,
+    conversation: ConversationId,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<bool> {
+    let mut file = SessionFile::open(path)?.until(cancel);
+    while let Some(slice) = file.slice()? {
+        for entry in slice.entries {
+            if is_elsewhere(view, conversation, &entry, slice.orphans.contains(&entry.id))? == Some(true) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a stored entry has another message, or another parent. A purged message is what it is.
 fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_root: bool) -> Result<bool> {
-    let Some(above) = view.messages().above_entry(conversation, &entry.id)? else { return Ok(false) };
+    let Some(is_elsewhere) = is_elsewhere(view, conversation, entry, is_root)? else { return Ok(false) };
+    let Content::Message(json) = &entry.content else { return Ok(is_elsewhere) };
+    let said = (entry.id.clone(), Hash::plain(json.as_bytes()));
+    Ok(is_elsewhere || differing(view, conversation, &[said])? > 0)
+}
+
+/// Whether an entry is stored below another one; `None` if it is not stored.
+fn is_elsewhere(
+    view: &View<'_>,
+    conversation: ConversationId,
+    entry: &Entry,
+    is_root: bool,
+) -> Result<Option<bool>> {
+    let Some(above) = view.messages().above_entry(conversation, &entry.id)? else { return Ok(None) };
     let parent = entry.parent.as_deref().filter(|_| !is_root);
     let is_below = match (parent, above.as_deref()) {
         (Some(parent), Some(above)) => above
@@ -55,10 +86,5 @@ fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_ro
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '-')),
         (parent, above) => parent == above,
     };
-    if !is_below {
-        return Ok(true);
-    }
-    let Content::Message(json) = &entry.content else { return Ok(false) };
-    let said = (entry.id.clone(), Hash::plain(json.as_bytes()));
-    Ok(differing(view, conversation, &[said])? > 0)
+    Ok(Some(!is_below))
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
+use super::edited::is_in_pieces;
 use super::file::{Header, SessionFile, name_of};
 pub use super::file::{LINE, LongLine, Unreadable};
 pub use super::finding::{Folders, Home, Source, files_below, project_files, sessions_in};
@@ -74,6 +75,8 @@ pub struct Report {
     pub recovered: usize,
     /// Records of unknown kinds; they are stored.
     pub unknown: usize,
+    /// Sessions with entries that are stored below others than in the file, as a line above was missing then.
+    pub in_pieces: usize,
     /// Entries whose message differs from the stored one, which stays.
     pub differing: usize,
     /// Files that could not be read.
@@ -114,6 +117,7 @@ pub async fn import(
     progress.messages.store(0, Ordering::Relaxed);
     let mut run = RunningImport {
         home,
+        sessions: &folders.all_sessions,
         progress,
         cancel,
         report: Report { files, failed, ..Report::default() },
@@ -225,6 +229,8 @@ impl Home {
 
 struct RunningImport<'a> {
     home: &'a Home,
+    /// Pi's folder of sessions.
+    sessions: &'a Path,
     progress: &'a Progress,
     cancel: &'a CancellationToken,
     report: Report,
@@ -330,9 +336,26 @@ impl RunningImport<'_> {
         Ok(())
     }
 
+    /// Makes a file that has more of a session than was stored the one that the doctor compares, unless Pi's own is. Returns
+    /// whether the session is stored in pieces.
+    async fn adopt(&self, file: &Path, conversation: ConversationId, store: &Store) -> Result<bool> {
+        let (path, own, cancel) = (file.to_owned(), self.sessions.to_owned(), self.cancel.clone());
+        let adopting = move |batch: &Batch<'_>| {
+            let stored =
+                batch.messages().sessions(Some(conversation))?.pop().and_then(|session| session.file);
+            if stored.is_none_or(|stored| !Path::new(&stored).starts_with(own)) {
+                batch.messages().note_file(conversation, &path.to_string_lossy())?;
+            }
+            Ok(path)
+        };
+        let path = store.write(adopting).await?;
+        store.read(move |view| is_in_pieces(view, conversation, &path, &cancel)).await
+    }
+
     /// Writes a session as it is read: a slice is read while the one before is written.
     async fn session(&mut self, file: &Path, reading: Reading, store: &Store) -> Result<()> {
         let (reading, mut conversation) = reading.compare(store).await?;
+        let known_before = conversation;
         let ahead = |mut reading: Reading| blocking(move || Ok((reading.next()?, reading)));
         let (mut next, mut reading) = ahead(reading).await?;
         let mut added = Added::default();
@@ -373,6 +396,9 @@ impl RunningImport<'_> {
                 Ok(batch.summaries().nodes_since(before, |_| true)?.len())
             };
             summaries += store.write(restore).await?;
+        }
+        if known_before.is_some() && new > 0 && !is_in_database && session.file.is_some() {
+            self.report.in_pieces += usize::from(self.adopt(file, conversation, store).await?);
         }
         // Those of a database are counted when all of its sessions are stored.
         self.report.summaries += if is_in_database { 0 } else { summaries };

@@ -254,4 +254,9 @@ impl MessageWriter<'_> {
         let params = params![session_id, file, parent_session, now];
         self.prepared(sql).and_then(|mut add| add.query_row(params, |row| row.get(0))).map_err(writing)
     }
+
+    /// Records the file of a session.
+    pub fn note_file(&self, conversation: ConversationId, file: &str) -> Result<()> {
+        self.change("UPDATE conversations SET file = ?2 WHERE id = ?1", params![conversation, file])
+    }
 }

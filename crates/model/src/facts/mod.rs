@@ -134,7 +134,8 @@ impl Facts {
             }
             let done = related::done(text, by_user).into_iter().take(MOST_OF_MESSAGE).map(said);
             let closing = self.close(done);
-            self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            let decisions = if by_user { statements::decisions_of_user(text) } else { decisions(text) };
+            self.decisions.extend(decisions.into_iter().take(MOST_OF_MESSAGE).map(said));
             if by_user {
                 let rules: Vec<Said> = ends(rules(text)).into_iter().map(said).collect();
                 let tasks: Vec<Said> = ends(statements::tasks(text)).into_iter().map(said).collect();

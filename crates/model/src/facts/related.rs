@@ -14,7 +14,7 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
         "our do don t s not no never always only please must should may can now also still then use using instead ",
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs needed required necessary more later afterwards after then next forget remember remind und oder der ",
+        "has need needs needed required necessary more later afterwards after then next end today tomorrow forget remember remind und oder der ",
         "die das den ein eine nicht kein keine nie immer bitte ab jetzt auf wieder noch später du darfst kannst ",
         "benutze benutzen verwende verwenden nutze nutzen le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
     )
@@ -451,6 +451,9 @@ mod tests {
             ("Forget the docs for refunds.", "TODO: docs for refunds"),
             ("Forget the docs for refunds, we don't need them any more.", "Later, write docs for refunds."),
             ("The migration guide is no longer needed.", "TODO: write a migration guide."),
+            ("The changelog is up to date now.", "Remember to update the changelog at the end."),
+            ("The login bug is fixed.", "TODO: fix the login bug"),
+            ("The timeout error is handled.", "TODO: handle the timeout error"),
             ("Done with the changelog.", "Don't forget to update the changelog."),
             ("The changelog is up to date now.", "Don't forget to update the changelog."),
             ("Take the migration guide off the list.", "TODO: write a migration guide."),

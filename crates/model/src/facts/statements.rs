@@ -7,9 +7,9 @@
 use super::folding::{clauses, folded};
 use super::sentences::{Sentence, SentencePlace, pieces};
 use super::words::{
-    ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
-    PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
-    WEAK_ORDERS, asks,
+    ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CHOSEN_BY_USER, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID,
+    NOT_TASKS, ORDERS, PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS,
+    TASKS_ANYWHERE, WEAK_ORDERS, asks,
 };
 use crate::Pattern;
 
@@ -32,6 +32,11 @@ pub fn tasks(text: &str) -> Vec<&str> {
 /// The sentences of `text` that state a decision with its reason, or a choice among alternatives.
 pub fn decisions(text: &str) -> Vec<&str> {
     found(text, None, |folded, _| is_decision(folded))
+}
+
+/// The same in a message of the user: what the user says will be used, needs no reason.
+pub fn decisions_of_user(text: &str) -> Vec<&str> {
+    found(text, None, |folded, _| is_decision(folded) || CHOSEN_BY_USER.is_in(folded) && !asks(folded))
 }
 
 /// What a heading, such as `Rules:`, implies for the sentences below it.
@@ -184,6 +189,13 @@ mod tests {
     }
 
     #[test]
+    fn a_colon_within_a_word_ends_nothing() {
+        for said in ["Use node:test, not jest.", "Use npm:zod instead of joi."] {
+            assert_eq!(rules(said), [said]);
+        }
+    }
+
+    #[test]
     fn a_rule_about_error_messages_is_no_report_of_one() {
         for said in
             ["所有错误信息必须用中文写。", "规则：以后所有的错误信息都必须用中文写。", "日志信息一律用英文。"]
@@ -204,6 +216,21 @@ mod tests {
             "Let's go with tokio rather than threads.",
         ] {
             assert_eq!(decisions(said), [said], "{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_user_chooses_needs_no_reason() {
+        for said in [
+            "Let's use zod for validation.", "We'll use JWT for sessions.", "OK, let's switch to Postgres.",
+            "Use port 8080 for the server.",
+        ] {
+            assert_eq!(decisions_of_user(said), [said]);
+            assert_eq!(decisions(said), [""; 0], "{said}");
+        }
+        for said in ["Let's add a button.", "Should we use zod for validation?", "What do we use for dates?"]
+        {
+            assert_eq!(decisions_of_user(said), [""; 0], "{said}");
         }
     }
 

@@ -14,12 +14,12 @@ use crate::Pattern;
 /// The patterns of each section of `words.txt`, as alternatives.
 static SECTIONS: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| sections(include_str!("words.txt")));
 
-/// Patterns for at most this many words.
+/// Patterns for at most this many words, such as `node:test`.
 const WIDTHS: [(&str, &str); 4] = [
-    ("{W1}", "(?:[^ ,:?]+ )?"),
-    ("{W3}", "(?:[^ ,:?]+ ){0,3}"),
-    ("{W6}", "(?:[^ ,:?]+ ){0,6}"),
-    ("{W12}", "(?:[^ ,:?]+ ){0,12}"),
+    ("{W1}", "(?:[^ ,:?][^ ,?]* )?"),
+    ("{W3}", "(?:[^ ,:?][^ ,?]* ){0,3}"),
+    ("{W6}", "(?:[^ ,:?][^ ,?]* ){0,6}"),
+    ("{W12}", "(?:[^ ,:?][^ ,?]* ){0,12}"),
 ];
 
 /// Bytes of states that each pattern may keep in memory. With the usual 2 MB, the longest ones throw their states away all the
@@ -113,6 +113,8 @@ pub(super) static DECIDED: Pattern = anywhere!("decided");
 pub(super) static CHOICES: Pattern = anywhere!("choices");
 /// An order that is a decision if it has a cause.
 pub(super) static CHOSEN: Pattern = anywhere!("chosen");
+/// A decision if the user says it.
+pub(super) static CHOSEN_BY_USER: Pattern = anywhere!("chosen-by-user");
 /// A cause.
 pub(super) static BECAUSE: Pattern = anywhere!("because");
 /// A reason, or the rejected alternative.

@@ -79,9 +79,9 @@ fn rendered(rebuilt: &Rebuilt) -> String {
         out += &format!(" At least {} could not be read.", count(*lost, "row"));
     }
     if *missing > 0 {
-        let size = megabytes(*missing);
         out += &format!(
-            " The end of the old file was missing ({size}): what no session file has of it is lost."
+            " {} of the old file were cut off or overwritten: what no session file has of them is lost.",
+            megabytes(*missing)
         );
     }
     if *filled > 0 {

@@ -270,7 +270,7 @@ fn render(report: &Report, source: &Source, folders: &Folders, cwd: &str) -> Str
         }
     }
     if report.missing > 0 {
-        out += &format!(", {} missing at the end of the file", megabytes(report.missing));
+        out += &format!(", {} of the file cut off or overwritten", megabytes(report.missing));
     }
     if report.summaries > 0 {
         out += &format!(", {}", count(report.summaries, "summary"));

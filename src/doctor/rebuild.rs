@@ -31,7 +31,7 @@ pub struct Rebuilt {
     pub summaries: usize,
     /// Rows that could not be read, and that no session file has.
     pub lost: usize,
-    /// Bytes that the ends of the old files lack.
+    /// Bytes of the old files that are cut off or overwritten.
     pub missing: u64,
     /// Messages that came from session files.
     pub filled: usize,

@@ -69,7 +69,7 @@ pub struct Report {
     pub unfinished: usize,
     /// Rows of an old database that could not be read, as far as others name them.
     pub lost: usize,
-    /// Bytes that the ends of old databases lack.
+    /// Bytes of old databases that are cut off or overwritten.
     pub missing: u64,
     /// Messages of an old database whose session is lost or can't be read.
     pub recovered: usize,

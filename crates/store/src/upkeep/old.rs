@@ -88,7 +88,7 @@ pub fn old_key(session: String, entry_id: &str, time: i64) -> (String, String, i
 
 /// An old database.
 pub struct OldStore {
-    /// The bytes that the end of its file lacks.
+    /// The bytes of its file that are cut off or overwritten.
     pub missing: u64,
     connection: Connection,
     /// The rows.

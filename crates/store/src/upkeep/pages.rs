@@ -30,6 +30,7 @@ const LARGEST: (u64, u64) = (4, 64 << 20);
 const TABLE: u8 = 0x0d;
 const INDEX: u8 = 0x0a;
 const INSIDE_INDEX: u8 = 0x02;
+const INSIDE_TABLE: u8 = 0x05;
 
 /// A database file.
 pub(super) struct DatabasePages {
@@ -43,7 +44,9 @@ pub(super) struct DatabasePages {
     size: usize,
     /// The number of pages.
     pub count: u32,
-    /// The bytes that its end lacks, if its header says how long it was.
+    /// The number of those that the file has to their end.
+    whole: u32,
+    /// The bytes that its end lacks, if its header says how long it was, and those of pages that are none of SQLite's.
     pub missing: u64,
     /// The bytes of rows that it may still give.
     left: u64,
@@ -77,6 +80,7 @@ impl DatabasePages {
             free: HashSet::new(),
             size,
             count: u32::try_from(bytes.div_ceil(size as u64)).unwrap_or(u32::MAX),
+            whole: u32::try_from(bytes / size as u64).unwrap_or(u32::MAX),
             missing: 0,
             left: LARGEST.1.saturating_add(bytes.saturating_mul(LARGEST.0)),
             file,
@@ -87,9 +91,8 @@ impl DatabasePages {
             // The log knows better, as does an older version of SQLite, which does not write it.
             let stated = if number(&head, 24) == number(&head, 92) { number(&head, 28) } else { 0 };
             let stated = if pages.logged.is_empty() { stated } else { pages.count };
-            let there = u32::try_from(bytes / size as u64).unwrap_or(u32::MAX);
-            let logged = pages.logged.keys().filter(|page| (there + 1..=stated).contains(*page)).count();
-            let lacking = u64::from(stated.saturating_sub(there)).saturating_sub(logged as u64);
+            let logged = pages.logged.keys().filter(|page| **page > pages.whole && **page <= stated).count();
+            let lacking = u64::from(stated.saturating_sub(pages.whole)).saturating_sub(logged as u64);
             pages.missing = lacking * size as u64;
             pages.find_free(number(&head, 32))?;
         }
@@ -103,6 +106,9 @@ impl DatabasePages {
         }
         let bytes = self.page(page).map_err(unread)?;
         let start = if page == 1 { 100 } else { 0 };
+        if page <= self.whole && !self.may_be_sqlites(page, bytes[start], &bytes) {
+            self.missing += self.size as u64;
+        }
         let kind = bytes[start];
         let (TABLE | INDEX | INSIDE_INDEX) = kind else { return Ok(()) };
         let cells = usize::from(short(&bytes, start + 3));
@@ -113,6 +119,15 @@ impl DatabasePages {
             }
         }
         Ok(())
+    }
+
+    /// Whether SQLite may have written a page of this kind. One that goes on with a long row begins with the number of the
+    /// next; those of a map of pages, and the one that locks are on, may begin with anything.
+    fn may_be_sqlites(&self, page: u32, kind: u8, bytes: &[u8]) -> bool {
+        let is_tree = [TABLE, INSIDE_TABLE, INDEX, INSIDE_INDEX].contains(&kind);
+        let goes_on = number(bytes, 0) <= self.count && bytes.iter().any(|byte| *byte > 0);
+        let is_map = page > 1 && (page as usize - 2).is_multiple_of(self.size / 5 + 1);
+        is_tree || goes_on || is_map || page as usize == (1 << 30) / self.size + 1
     }
 
     fn row(&mut self, page: &[u8], kind: u8, at: usize) -> io::Result<Option<Row>> {

@@ -14,21 +14,21 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
         "our do don t s not no never always only please must should may can now also still then use using instead ",
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs needed required necessary more later afterwards after then next end today tomorrow forget remember remind und oder der ",
+        "has need needs needed required necessary more later afterwards after then next end today tomorrow already finally yesterday myself them they been thank thanks take stop forget remember remind what said about rule thing directly direkt und oder der ",
         "die das den ein eine nicht kein keine nie immer bitte ab jetzt auf wieder noch später du darfst kannst ",
-        "benutze benutzen verwende verwenden nutze nutzen le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
+        "benutze benutzen verwende verwenden nutze nutzen ist sind est sont está le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
     )
     .split_whitespace()
     .collect()
 });
 /// Words in a sentence that forbids.
 static FORBIDS: Pattern = pattern!(
-    r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
+    r"(?i)\b(?:never|not|don'?t|no|avoid|stop|forbidden|prohibited|banned|off[ -]limits|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
     r"|不|别|勿|禁止|ない|禁止|ません",
 );
 /// Words in a sentence that takes something back.
 static REVOKES: Pattern = pattern!(
-    r"(?i)\b(?:instead|no longer|any ?more|forget|scrap|ignore|drop|skip|dropped|you (?:may|can)|allowed|changed my mind",
+    r"(?i), not |\b(?:instead|no longer|any ?more|forget|scrap|ignore|drop|skip|dropped|scratch|lifted|no need|(?:don'?t|do not|needn'?t) (?:need|have)|you (?:may|can)|allowed|changed my mind",
     r"|after all|(?:it'?s |is )?(?:ok|okay|fine) to|switch(?:ed)? to|nicht mehr|stattdessen|vergiss|darfst|plutôt|oublie|en lugar|olvida|puedes)\b",
     r"|改用|改为|可以|不再|代わりに",
 );
@@ -36,6 +36,10 @@ static REVOKES: Pattern = pattern!(
 static BEGINS: Pattern = pattern!(
     r"(?i)\b(?:from now on|actually|now|ab jetzt|ab sofort|doch|désormais|à partir de maintenant|a partir de ahora)\b",
     r"|以后|从现在|今後|これから|もう",
+);
+/// Before what no longer applies.
+static INSTEAD_OF: Pattern = pattern!(
+    r"(?i)\b(?:instead of|rather than|anstatt|statt|anstelle|plutôt que|au lieu d[e']|en lugar de|en vez de|invece di|em vez de)\b"
 );
 /// Words that say that something is done, whatever it was.
 static FINISHED: Pattern = pattern!(
@@ -106,6 +110,8 @@ const PREFIX: usize = 5;
 
 /// The most bytes of a remark.
 const REMARK: usize = 160;
+/// How many words a rule may have that the one it takes back has not.
+const OTHERS: usize = 4;
 /// In percent: a report with this share of a task's words certainly means it.
 const SURELY: usize = 75;
 
@@ -133,8 +139,10 @@ pub struct Meaning {
     forbids: bool,
     revokes: bool,
     begins: bool,
-    /// It says that something is done or need not be, whatever is to be done with it.
-    finishes: bool,
+    /// The words after `instead of` and the like.
+    instead_of: HashSet<String>,
+    /// If it says that something is done or need not be, whatever is to be done with it: the words for that.
+    finishing: Option<HashSet<String>>,
     languages: HashSet<String>,
 }
 
@@ -152,7 +160,11 @@ impl Meaning {
             forbids: FORBIDS.is_in(sentence),
             revokes: REVOKES.is_in(sentence),
             begins: BEGINS.is_in(sentence),
-            finishes: FINISHED.is_in(sentence) || is_cancelled(sentence),
+            instead_of: INSTEAD_OF
+                .found(sentence)
+                .flat_map(|found| words(&sentence[found.end()..]))
+                .collect(),
+            finishing: finishing(sentence),
             languages: languages.collect(),
         }
     }
@@ -160,11 +172,8 @@ impl Meaning {
     /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
     /// now on. In doubt both apply, and rules that only forbid more exist side by side.
     pub fn replaces(&self, older: &Self) -> bool {
-        // What is taken back is often named without its occasion.
-        let said = if self.revokes { &older.core } else { &older.words };
-        let (shared, all) = (self.words.intersection(said).count(), said.len());
         let is_turned = self.forbids != older.forbids;
-        if is_turned && shared > 0 && 3 * shared >= 2 * all {
+        if is_turned && self.reverses(older) {
             return true;
         }
         let is_other_language = !self.languages.is_empty()
@@ -179,7 +188,41 @@ impl Meaning {
         // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
         let changes = self.revokes || self.begins && is_other_language;
         // Two sentences of the same pattern may be about different things.
-        changes && self.words != older.words && shared > 0 && 2 * shared >= all && all - shared <= 2
+        let (mine, its) = self.compared(older);
+        let (shared, all) = (mine.intersection(its).count(), its.len());
+        let names_all = its.iter().all(|word| mine.contains(word) || ACTIONS.contains(word));
+        let is_it = 3 * shared >= 2 * all || names_all || self.puts_instead(its);
+        changes && shared > 0 && is_it && self.may_change(older, shared) && self.words != older.words
+    }
+
+    /// Whether this sentence forbids all that `older` demands, or the reverse. If it says more, that may be an exception,
+    /// unless its words tell that something changes.
+    fn reverses(&self, older: &Self) -> bool {
+        let (mine, its) = self.compared(older);
+        let (shared, all) = (mine.intersection(its).count(), its.len());
+        // Pairs of characters differ at the ends of what is said.
+        let is_wide = its.iter().any(|word| word.chars().any(|c| c >= '\u{2e80}'));
+        let is_all = if is_wide { 3 * shared >= 2 * all } else { shared == all };
+        let changes = is_wide || (self.revokes || self.begins) && self.may_change(older, shared);
+        shared > 0 && is_all && (changes || self.words.is_subset(&older.words))
+    }
+
+    /// Whether this sentence, which changes something, may mean `older`: it has few words of its own, and what comes after
+    /// `instead of` is what no longer applies.
+    fn may_change(&self, older: &Self, shared: usize) -> bool {
+        let is_meant = self.instead_of.is_empty() || !self.instead_of.is_disjoint(&older.words);
+        is_meant && self.words.len() - shared <= OTHERS
+    }
+
+    /// Whether something else applies instead of a part of `its` words.
+    fn puts_instead(&self, its: &HashSet<String>) -> bool {
+        !self.instead_of.is_empty() && self.instead_of.is_subset(its)
+    }
+
+    /// The words of both to compare: what is taken back is often named without its occasion.
+    fn compared<'a>(&'a self, older: &'a Self) -> (&'a HashSet<String>, &'a HashSet<String>) {
+        let has_occasion = self.core != self.words;
+        (&self.words, if has_occasion { &older.words } else { &older.core })
     }
 
     /// Returns whether this sentence, which would be no rule alone, takes back `older`: what is allowed now must
@@ -217,8 +260,13 @@ impl Meaning {
     /// something else.
     fn share_of(&self, task: &Self) -> Option<usize> {
         let is_told = |word: &&String| self.words.iter().any(|told| are_kin(told, word));
-        let left_out = |word: &&String| self.finishes && ACTIONS.contains(*word) && !is_told(word);
         let shared = task.core.iter().filter(is_told).count();
+        // A sentence that something is done may leave out the action, if it is about nothing else.
+        let is_in = |word: &String, all: &HashSet<String>| all.iter().any(|other| are_kin(word, other));
+        let is_only_this = self.finishing.as_ref().is_some_and(|finishing| {
+            self.words.iter().all(|word| is_in(word, &task.words) || finishing.contains(word))
+        });
+        let left_out = |word: &&String| is_only_this && ACTIONS.contains(*word) && !is_told(word);
         let all = task.core.len() - usize::from(task.core.iter().any(|word| left_out(&word)));
         let is_closed = shared > 0 && (4 * shared >= 3 * all || (shared >= 3 && 2 * shared >= all));
         is_closed.then(|| 100 * shared / all)
@@ -265,6 +313,12 @@ pub(super) fn may_take_back(sentence: &str) -> bool {
 fn stated(text: &str, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
     let is_stated = |sentence: &&str| sentence.len() <= 400 && is_one(sentence) && !asks(&folded(sentence));
     sentences(text).filter(is_stated).collect()
+}
+
+fn finishing(sentence: &str) -> Option<HashSet<String>> {
+    let cancelled = if is_cancelled(sentence) { Some(CANCELLED.found(sentence)) } else { None };
+    let found: Vec<_> = FINISHED.found(sentence).chain(cancelled.into_iter().flatten()).collect();
+    (!found.is_empty()).then(|| found.iter().flat_map(|found| words(found.as_str())).collect())
 }
 
 fn is_cancelled(sentence: &str) -> bool {
@@ -321,6 +375,7 @@ mod tests {
     fn a_rule_is_replaced_by_one_that_reverses_or_changes_it() {
         for (newer, older) in [
             ("Use spaces, not tabs.", "Use tabs."),
+            ("Spaces instead of tabs, please.", "Use tabs for indentation."),
             ("From now on use spaces instead of tabs, please.", "Use tabs in this project."),
             ("You may push to main now.", "Never push to main."),
             ("From now on answer in English.", "Answer in German."),
@@ -337,7 +392,12 @@ mod tests {
             ("Answer in English again.", "Always answer in German."),
             ("Please answer in English.", "Always answer in German."),
             ("Back to English, please.", "Always answer in German."),
-            ("Switch to spaces for indentation.", "Use tabs for indentation."),
+            ("Stop answering in German.", "Always answer in German."),
+            ("No need to run prettier before committing.", "Always run prettier before committing."),
+            ("The lodash ban is lifted.", "Don't use lodash."),
+            ("Forget what I said about emojis, the marketing team loves them.", "No emojis please."),
+            ("Bitte nie direkt auf main pushen.", "You may push to main now."),
+            ("Use spaces, not tabs.", "Use tabs."),
             ("Skip prettier from now on.", "Always run prettier before committing."),
             ("You don't have to run prettier any more.", "Always run prettier before committing."),
             ("You don't have to run prettier any more.", "Run prettier before every commit."),
@@ -347,6 +407,24 @@ mod tests {
         }
         for (newer, older) in [
             ("Never push to main.", "Never push to main."),
+            ("The main branch must always be green.", "Never push to the main branch."),
+            ("Always rebase onto the main branch before you push.", "Never push to the main branch."),
+            ("Keep commit messages short.", "No emojis in commit messages."),
+            ("No emojis in commit messages.", "Keep commit messages short."),
+            ("Put test files next to the source.", "Never delete test files."),
+            ("Inline styles are forbidden in tests too.", "Don't use inline styles."),
+            ("Delete files in tmp after each run.", "Never delete files."),
+            ("Don't use tabs in YAML.", "Use tabs."),
+            (
+                "The rule about asking before each migration no longer applies.",
+                "Ask me before you install anything.",
+            ),
+            ("Tests go next to the source, not in a separate folder.", "Use vitest for all tests."),
+            ("For this repo, always branch off develop, not main.", "You may push to main now."),
+            (
+                "If a requirement is unclear, ask instead of guessing.",
+                "You don't need to ask before commits.",
+            ),
             ("Comments in English.", "Always answer in German."),
             ("Write the readme in English.", "Always answer in German."),
             ("Never touch lib.rs", "Never touch main.rs"),
@@ -468,6 +546,8 @@ mod tests {
         for (done, task) in [
             ("The debug flag is added.", "Remember to remove the debug flag."),
             ("The parser is done.", "TODO: write tests for the parser"),
+            ("The changelog template is ready.", "TODO: write the changelog"),
+            ("The login page design is done.", "TODO: add a login page"),
             ("The changelog is done.", "TODO: update the changelog and the docs"),
         ] {
             assert!(!closes(done, task), "{done} / {task}");

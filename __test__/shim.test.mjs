@@ -362,6 +362,7 @@ test("names and arguments of commands are completed", async (t) => {
   assert.deepEqual(completed("st"), ["stats"]);
   assert.ok((completed("") ?? []).length > 8);
   assert.equal(completed("stats"), undefined, "an open list would take the Enter");
+  assert.equal(completed("export --json"), undefined, "every command has it");
   assert.deepEqual(completed("help ex"), ["help export"]);
   assert.deepEqual(completed("export --"), ["export --md", "export --jsonl", "export --html", "export --all", "export --force"]);
   assert.deepEqual(completed("export --jsonl --a"), ["export --jsonl --all"]);

@@ -132,8 +132,8 @@ function completions(specs, prefix) {
   const choices = before ? known.filter(({ value }) => !given.includes(value)) : named(specs);
   // An open list would take the Enter that sends the command.
   const open = choices.filter(({ value }) => value.startsWith(word) && value !== word);
-  // Before the user types an argument, Enter sends the command too.
-  if (open.length === 0 || (before && !word)) return null;
+  // Before the user types an argument, Enter sends the command too, and after one that every command has.
+  if (open.length === 0 || (before && (!word || JSON_FLAG.test(word)))) return null;
   return open.map(({ value, help }) => ({ value: before + value, label: value, description: help }));
 }
 

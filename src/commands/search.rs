@@ -124,7 +124,9 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         query => query,
     };
     if query.trim().is_empty() {
-        return Err(Error::invalid("/lcm search needs words to search for; --regex . matches every message with text"));
+        return Err(Error::invalid(
+            "/lcm search needs words to search for; --regex . matches every message with text",
+        ));
     }
     let kinds = match (has(MESSAGES), has(SUMMARIES)) {
         (true, false) => Kinds::Messages,

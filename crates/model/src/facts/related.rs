@@ -192,7 +192,8 @@ impl Meaning {
         let (shared, all) = (mine.intersection(its).count(), its.len());
         let names_all = its.iter().all(|word| mine.contains(word) || ACTIONS.contains(word));
         let is_it = 3 * shared >= 2 * all || names_all || self.puts_instead(its);
-        changes && shared > 0 && is_it && self.may_change(older, shared) && self.words != older.words
+        let is_other = self.words != older.words || self.instead_of != older.instead_of;
+        changes && shared > 0 && is_it && self.may_change(older, shared) && is_other
     }
 
     /// Whether this sentence forbids all that `older` demands, or the reverse. If it says more, that may be an exception,
@@ -375,6 +376,7 @@ mod tests {
     fn a_rule_is_replaced_by_one_that_reverses_or_changes_it() {
         for (newer, older) in [
             ("Use spaces, not tabs.", "Use tabs."),
+            ("Use npm instead of pnpm.", "Use pnpm instead of npm."),
             ("Spaces instead of tabs, please.", "Use tabs for indentation."),
             ("From now on use spaces instead of tabs, please.", "Use tabs in this project."),
             ("You may push to main now.", "Never push to main."),

@@ -90,6 +90,26 @@ test("the block covers compacted entries of any kind", async (t) => {
     assert.ok(!block.includes("by foot"));
   });
 
+  await t.test("what the user ticks off or takes back stands no longer, and a later word about the rest stands beside it", async () => {
+    const history = project.history("ticked");
+    history.user("Never push to the main branch. Don't use lodash. TODO: fix the login bug. TODO: update the changelog.");
+    history.talk(60, { words: 60 });
+    history.user("The login bug is fixed. lodash is fine now. Changelog: check. The main branch must always be green.");
+    history.talk(60, { words: 60 });
+    await project.resume(pi, history);
+    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`${index}`, 60)}` });
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const { block } = afterCompaction(project, await project.session(pi));
+    assert.deepEqual(section(block, "Constraints and Open Tasks")?.split("\n"), [
+      '- rule: "The main branch must always be green."',
+      '- rule: "lodash is fine now."',
+      '- rule: "Never push to the main branch."',
+      '- task: "TODO: update the changelog."; later: "Changelog: check."',
+      '- replaced rule: "Don\'t use lodash."',
+    ]);
+  });
+
   await t.test("messages that Pi compacted itself are summarized like all others", async () => {
     const history = project.history("compacted");
     const behind = history.talk(20, { name: "behind" });

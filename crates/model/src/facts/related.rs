@@ -43,7 +43,7 @@ static INSTEAD_OF: Pattern = pattern!(
 );
 /// Words that say that something is done, whatever it was.
 static FINISHED: Pattern = pattern!(
-    r"(?i)\b(?:done|did|finished|completed?|in place|there now|gone|settled|closed|went in|taken care of|took care of|sorted out",
+    r"(?i)\b(?:done|finished|completed?|in place|there now|gone|settled|closed|went in|taken care of|took care of|sorted out",
     r"|(?:is|are) (?:now )?ready|up[ -]to[ -]date|tick(?:ed)? off|check(?:ed)? off|strike (?:it|that)|off the list|nothing left",
     r"|forget about (?:it|that)|erledigt|fertig|terminé|fini|à jour|hecho|terminado|está\w* \w+[ai]d[oa]s?|fatto|feito)\b",
     r"|完成|搞定|完了|好了|終わりました",
@@ -555,8 +555,12 @@ mod tests {
             assert!(!closes(done, task), "{done} / {task}");
         }
         for open in [
-            "Don't forget the docs for refunds.", "Skip the docs for refunds for now.", "Is the guide done?",
-            "The guide is almost done.", "We won't ship without the guide.",
+            "Don't forget the docs for refunds.",
+            "Skip the docs for refunds for now.",
+            "Is the guide done?",
+            "The admin order book handles twice what it did.",
+            "The guide is almost done.",
+            "We won't ship without the guide.",
         ] {
             assert_eq!(done(open, true), [""; 0], "{open}");
         }

@@ -14,7 +14,7 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
         "our do don t s not no never always only please must should may can now also still then use using instead ",
         "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs needed required necessary more later afterwards after then next end today tomorrow already finally yesterday myself them they been thank thanks take stop forget remember remind what said about rule thing directly direkt und oder der ",
+        "has need needs needed required necessary more later afterwards after then next end today tomorrow already finally yesterday myself them they been thank thanks take stop forget remember remind what said rule thing directly direkt und oder der ",
         "die das den ein eine nicht kein keine nie immer bitte ab jetzt auf wieder noch später du darfst kannst ",
         "benutze benutzen verwende verwenden nutze nutzen ist sind est sont está le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
     )

@@ -215,10 +215,19 @@ fn find(
     }
     let now = now();
     let (mut lines, mut hits) = (Vec::new(), Vec::new());
-    let (searched, other_sessions, missing, lacking, absent, weak, more) = loop {
+    let (searched, other_sessions, missing, lacking, absent, weak, is_full, more) = loop {
         question.limit = (limit - hits.len()).min(MOST_RESULTS);
         let SearchResults {
-            hits: page, next, searched, other_sessions, missing, unknown, absent, weak, ..
+            hits: page,
+            next,
+            searched,
+            other_sessions,
+            missing,
+            unknown,
+            absent,
+            weak,
+            is_full,
+            ..
         } = grep(view, scope, &mut question, cancel)?;
         let is_over = page.is_empty();
         let more = next.as_ref().and_then(|next| next.more);
@@ -232,7 +241,7 @@ fn find(
             hits.push(json);
         }
         if is_over || question.cursor.is_none() || hits.len() >= limit {
-            break (searched, other_sessions, missing, unknown, absent, weak, more);
+            break (searched, other_sessions, missing, unknown, absent, weak, is_full, more);
         }
     };
     let is_denied = hits.is_empty() || !lacking.is_empty() || !absent.is_empty();
@@ -248,8 +257,12 @@ fn find(
         [widened(&question), &similar, &in_result, &tools::absent(&question, &absent, aside), &unfiltered]
             .concat();
     let is_cut = question.cursor.is_some();
-    let more_hits =
-        if is_cut { more_hits(more, !manner.is_shell && limit < MOST_RESULTS) } else { String::new() };
+    let more_hits = match is_cut {
+        true => more_hits(more, !manner.is_shell && limit < MOST_RESULTS),
+        false if is_full => "These are the best of more matches: --count has exact totals.".to_owned(),
+        false => String::new(),
+    };
+    let is_cut = is_cut || is_full;
     let more_hits = (more_hits + &tools::left_out(weak)).trim_start().to_owned();
     // Who names a session knows of others.
     let is_open = similar.is_empty() && question.session.is_none() && question.branches == Branches::All;

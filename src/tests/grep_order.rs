@@ -25,6 +25,32 @@ async fn a_message_ranks_higher_for_matches_in_its_neighbors() {
     assert_eq!(found, ["is white.", "is grey.", "be painted?"], "{answer}");
 }
 
+/// Of many matches, the best make up the pages, but none is the first or the last for that, and no page hides that there
+/// are more.
+#[tokio::test]
+async fn of_very_many_matches_the_first_by_time_and_the_last_page_are_found() {
+    let long = format!("Deploys are done from the main branch. {}", "Much else is said here. ".repeat(30));
+    let mut session = Session::new().user(&long);
+    for n in 0..700 {
+        session = session.assistant(&format!("deploy {n}"));
+    }
+    let asking = Asking::about(&session.assistant(&long).user("What now?")).await;
+    let [first, last] = [asking.message(0).await, asking.message(701).await];
+    for (sort, wanted) in [("oldest", &first), ("recent", &last)] {
+        let answer = asking.grep(json!({"query": "deploy", "sort": sort, "limit": 1})).await;
+        assert!(answer.contains(&format!("{wanted} · ")), "{sort}: {answer}");
+        let others = if sort == "oldest" { " Later ones: the same" } else { " Older ones: the same" };
+        assert!(answer.contains(others), "{answer}");
+    }
+    let all = asking.json("search deploy --limit 5000").await;
+    assert_eq!((all["hits"].as_array().unwrap().len(), &all["isCut"]), (702, &json!(false)));
+    let some = asking.json("search deploy --limit 100").await;
+    assert_eq!(
+        (some["hits"].as_array().unwrap().len(), &some["isCut"], &some["more"]),
+        (100, &json!(true), &json!(null))
+    );
+}
+
 #[tokio::test]
 async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let session = Session::new()

@@ -367,10 +367,17 @@ fn closing(first: &SearchHit, question: &Question, findings: &SearchResults) -> 
     let id = json!({"summary_id": first.card.handle()});
     let mut closing = format!("To read one in full: lcm_expand {id}.");
     if let Some(next) = &findings.next {
-        let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
+        let uncounted = match (question.sort, question.mode) {
+            (Sort::Oldest, _) => "Later ones",
+            (Sort::Relevance, Mode::Text) => "More",
+            _ => "Older ones",
+        };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));
         let project = if question.is_widened { "\"session\":\"project\"," } else { "" };
         let _ = write!(closing, " {more}: the same lcm_grep with {project}\"cursor\":\"{}\".", next.cursor);
+    }
+    if findings.next.is_none() && findings.is_full {
+        closing += " These are the best of more matches: count has exact totals.";
     }
     closing += &left_out(findings.weak);
     // Who names a session knows of others.

@@ -182,7 +182,7 @@ impl Meaning {
         if older.forbids || is_turned && !self.revokes {
             return false;
         }
-        if is_other_language && self.is_only_language(older) {
+        if is_other_language && self.is_only_language(older) || self.has_other_number(older) {
             return true;
         }
         // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
@@ -239,6 +239,18 @@ impl Meaning {
         self.words
             .difference(&older.words)
             .all(|word| language.contains(word) || ["back", "switch"].contains(&word.as_str()))
+    }
+
+    /// Whether this sentence has the words of `older`, but another number.
+    fn has_other_number(&self, older: &Self) -> bool {
+        let is_number = |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit());
+        let mut differing = self.words.symmetric_difference(&older.words);
+        let has_number = |meant: &Self| meant.words.iter().any(|word| is_number(&word));
+        self.words != older.words
+            && self.words.len() > 1
+            && has_number(self)
+            && has_number(older)
+            && differing.all(|word| is_number(&word))
     }
 
     /// Returns whether this short sentence is about the rule or task `earlier`, whatever it says of it: it names
@@ -377,6 +389,8 @@ mod tests {
         for (newer, older) in [
             ("Use spaces, not tabs.", "Use tabs."),
             ("Use npm instead of pnpm.", "Use pnpm instead of npm."),
+            ("Use 4 spaces.", "Use 2 spaces."),
+            ("Lines have at most 100 characters.", "Lines have at most 80 characters."),
             ("Spaces instead of tabs, please.", "Use tabs for indentation."),
             ("From now on use spaces instead of tabs, please.", "Use tabs in this project."),
             ("You may push to main now.", "Never push to main."),
@@ -430,6 +444,8 @@ mod tests {
             ("Comments in English.", "Always answer in German."),
             ("Write the readme in English.", "Always answer in German."),
             ("Never touch lib.rs", "Never touch main.rs"),
+            ("Never change migration 13.", "Never change migration 12."),
+            ("Port 9090 is for the page.", "Port 8080 is for the API."),
             ("From now on never touch lib.rs", "Never touch main.rs"),
             ("Never commit to main without asking me.", "Never push to main without asking me."),
             ("Use four spaces.", "Answer in German."),

@@ -8,14 +8,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Search;
 use super::query::{Mark, Query, QueryTerm, TermRole, quote};
 use super::stand_ins::{LONG_ENOUGH, Vocabulary};
 use super::words::{has_form, words};
+use super::{Kinds, Search, Sort};
 use super::{exact, phrases};
 use lcm_model::error::Result;
+use lcm_model::ids::ConversationId;
 use lcm_model::{folded, humps, is_ideograph, may_be_data, searchable};
-use lcm_store::Passages;
+use lcm_store::{Filter, Passages};
 
 /// The most matches counted per term.
 const COUNTED: usize = 20_000;
@@ -34,6 +35,9 @@ const ADDED_UP: usize = 30_000;
 const NEWEST: usize = 1_000;
 /// The most passages tried one by one if a filter leaves out the others.
 const BEYOND: usize = 200_000;
+/// The last used sessions of which the newest passages with all frequent terms are used, and how many of each.
+const SESSIONS: usize = 200;
+const OF_SESSION: usize = 3;
 /// Up to this many passages, phrases are searched like words.
 const SMALL: i64 = 100_000;
 /// Up to this many matches of a term are read to know whether what is searched has it: of a stand-in, and of the term.
@@ -58,6 +62,10 @@ pub(super) struct Candidates {
     pub absent: Vec<String>,
     /// The rows of the passages that may have the quoted phrases, oldest first.
     pub quoted: Vec<i64>,
+    /// Where the time decides, the rows of the passages with all words, in that order.
+    pub by_time: Vec<i64>,
+    /// Whether more passages match than make up the results.
+    pub is_full: bool,
     /// If not all messages were read for data, the time of the last one, in ms since the epoch.
     pub stopped_at: Option<i64>,
     /// Terms that may be data, which the index does not have.
@@ -136,6 +144,15 @@ impl Candidates {
             reach.stopped_at = stopped_at;
         }
         reach.worth = counter.worth();
+        let all = known.iter().filter(|known| known.term.role == TermRole::Asked);
+        let all: Vec<String> = all.map(|known| format!("({})", known.expression)).collect();
+        if search.question.sort != Sort::Relevance
+            && query.phrases.is_empty()
+            && all.len() == asked
+            && asked > 0
+        {
+            reach.by_time = by_time(search, &counter.within, &all.join(" AND "))?;
+        }
         // The query's own terms come before synonyms when work is limited.
         known.sort_by_key(|known| (known.term.role == TermRole::Synonym, known.matches));
         let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
@@ -163,8 +180,13 @@ impl Candidates {
             reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
         }
         search.go_on()?;
+        // Of one word alone, the others match too.
+        reach.is_full = asked == 1 && !frequent.is_empty();
         if !frequent.is_empty() {
             reach.add_newest(&mut counter, &frequent)?;
+            if search.question.kinds == Kinds::Sessions {
+                reach.add_of_sessions(search, &frequent)?;
+            }
         }
         reach.add_up();
         Ok(reach)
@@ -316,6 +338,18 @@ impl Candidates {
         Ok(())
     }
 
+    /// Adds the newest passages with all frequent terms of each session, as the newest of all are of few sessions.
+    fn add_of_sessions(&mut self, search: &Search<'_>, frequent: &[KnownTerm<'_>]) -> Result<()> {
+        let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
+        for session in search.view.messages().other_sessions(ConversationId::NONE, SESSIONS)? {
+            search.go_on()?;
+            let filter = Filter { conversation: Some(session), ..search.filter.clone() };
+            let rows = search.view.index().passages(&filter)?.newest(&all.join(" AND "), 0, OF_SESSION)?;
+            self.passages.extend(rows.into_iter().map(|row| (row, 0.0)));
+        }
+        Ok(())
+    }
+
     /// The newest rows of the terms of which not all are here, if a filter may leave out those that are.
     pub fn beyond(&self, search: &Search<'_>) -> Result<Vec<i64>> {
         if self.cut.is_empty() || !search.is_narrow() {
@@ -336,6 +370,23 @@ impl Candidates {
         });
         self.passages.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
     }
+}
+
+/// The rows of the passages that match `expression`, in the order that was asked for. Of very many, the order in which they
+/// were stored decides.
+fn by_time(search: &Search<'_>, within: &Passages<'_>, expression: &str) -> Result<Vec<i64>> {
+    let mut rows = within.from(expression, 0)?;
+    if rows.len() <= BEYOND {
+        let timed = rows.into_iter().map(|row| Ok((search.view.index().time(row)?, row)));
+        let mut timed = timed.collect::<Result<Vec<_>>>()?;
+        timed.sort_unstable();
+        rows = timed.into_iter().map(|(_, row)| row).collect();
+    }
+    if search.question.sort == Sort::Recent {
+        rows.reverse();
+    }
+    rows.truncate(BEYOND);
+    Ok(rows)
 }
 
 /// Whether a message that may be a result has `word` within one that the index keeps as `stand_in`, in the passages

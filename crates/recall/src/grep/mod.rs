@@ -223,6 +223,8 @@ pub struct SearchResults {
     pub absent: Vec<String>,
     /// The quoted phrases that occur nowhere in what was searched.
     pub missing: Vec<String>,
+    /// Whether more passages match than make up all pages.
+    pub is_full: bool,
     /// How many weak matches are left out because the order is by time.
     pub weak: usize,
     /// If the search took too long, the time of the last searched message, in ms since the epoch.
@@ -385,10 +387,12 @@ fn by_relevance(search: &Search<'_>) -> Result<SearchResults> {
     let shown = rank::shown(search, &ranked, from);
     let hits = hits::of(search, &query, &candidates, &ranked[from.min(ranked.len())..][..shown])?;
     let more = ranked.len().saturating_sub(from + shown);
-    let next = (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: Some(more) });
+    let is_full = candidates.is_full;
+    let next =
+        (more > 0).then(|| NextPage { cursor: (from + shown).to_string(), more: (!is_full).then_some(more) });
     let unknown = unknown(search, &query, candidates.unknown)?;
     let absent = absent(search, &query, candidates.absent)?;
-    Ok(SearchResults { hits, next, stopped_at, unknown, absent, weak, ..SearchResults::default() })
+    Ok(SearchResults { hits, next, is_full, stopped_at, unknown, absent, weak, ..SearchResults::default() })
 }
 
 /// The words that nothing has, unless a searched summary has one of them.

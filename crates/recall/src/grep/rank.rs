@@ -20,8 +20,8 @@ use lcm_model::ids::{ConversationId, MessageId, SummaryId};
 use lcm_model::policy::float;
 use lcm_model::{passages, searchable};
 
-/// The best passages, which make up the results; lower-ranked ones are not found.
-const PASSAGES: usize = 500;
+/// The best passages make up the results, unless more are asked for: so many of messages, and of sessions.
+const PASSAGES: [usize; 2] = [500, 3_000];
 /// Passages checked for other words of messages with a phrase.
 const TRIED: usize = 1_000;
 /// The weight of a quoted phrase, in addition to its words.
@@ -173,17 +173,26 @@ fn by_session(search: &Search<'_>, candidates: Vec<RankedMatch>) -> Result<Vec<R
 }
 
 /// The messages that match, by their best passages.
-pub(super) fn matching(search: &Search<'_>, query: &Query, found: &Candidates) -> Result<Vec<Matched>> {
-    let mut matching = Matching { search, query, messages: Vec::new(), places: HashMap::new(), passages: 0 };
+fn matching(search: &Search<'_>, query: &Query, found: &mut Candidates) -> Result<Vec<Matched>> {
+    let most = most_passages(search);
+    let mut matching =
+        Matching { search, query, messages: Vec::new(), places: HashMap::new(), passages: 0, most };
     if query.phrases.is_empty() {
-        matching.take_all(&found.passages, true)?;
+        if !found.by_time.is_empty() {
+            let scores: HashMap<i64, f64> = found.passages.iter().copied().collect();
+            let score = |row: &i64| (*row, scores.get(row).copied().unwrap_or_default());
+            let by_time: Vec<(i64, f64)> = found.by_time.iter().map(score).collect();
+            found.is_full |= matching.take_all(&by_time, true)?;
+            matching.passages = 0;
+        }
+        found.is_full |= matching.take_all(&found.passages, true)?;
         if matching.messages.len() <= search.limit() {
             // Those most frequent in the store may all be filtered out.
             let beyond: Vec<(i64, f64)> = found.beyond(search)?.into_iter().map(|row| (row, 0.0)).collect();
             matching.take_all(&beyond, true)?;
         }
     } else {
-        matching.take_all(&quoted(search, found)?, true)?;
+        found.is_full |= matching.take_all(&quoted(search, found)?, true)?;
         matching.passages = 0;
         // Other words of the query, in the same messages.
         matching.take_all(&found.passages[..found.passages.len().min(TRIED)], false)?;
@@ -196,6 +205,13 @@ pub(super) fn matching(search: &Search<'_>, query: &Query, found: &Candidates) -
     Ok(messages)
 }
 
+/// How many passages make up the results: enough for the page that is asked for.
+fn most_passages(search: &Search<'_>) -> usize {
+    let from: usize = search.question.cursor.as_ref().and_then(|from| from.trim().parse().ok()).unwrap_or(0);
+    let most = PASSAGES[usize::from(search.question.kinds == Kinds::Sessions)];
+    most.max(from.saturating_add(search.limit()).saturating_mul(2))
+}
+
 /// The passages that have the phrases, best first, or in the order of the answer.
 fn quoted(search: &Search<'_>, found: &Candidates) -> Result<Vec<(i64, f64)>> {
     let scores: HashMap<i64, f64> = found.passages.iter().copied().collect();
@@ -203,7 +219,7 @@ fn quoted(search: &Search<'_>, found: &Candidates) -> Result<Vec<(i64, f64)>> {
     let mut quoted: Vec<(i64, f64)> = found.quoted.iter().map(|row| (*row, score(row))).collect();
     if search.question.sort == Sort::Relevance {
         quoted.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
-    } else if quoted.len() > PASSAGES {
+    } else if quoted.len() > most_passages(search) {
         let timed = quoted.into_iter().map(|one| Ok((search.view.index().time(one.0)?, one)));
         let mut timed = timed.collect::<Result<Vec<_>>>()?;
         timed.sort_by_key(|(time, one)| (*time, one.0));
@@ -223,18 +239,20 @@ struct Matching<'a> {
     /// Where each stands in the list; none for those that may be no result, or lack a phrase.
     places: HashMap<MessageId, Option<usize>>,
     passages: usize,
+    most: usize,
 }
 
 impl Matching<'_> {
-    /// Takes passages until there are enough; with `further`, also those of messages that were not found yet.
-    fn take_all(&mut self, passages: &[(i64, f64)], further: bool) -> Result<()> {
+    /// Takes passages until there are enough; with `further`, also those of messages that were not found yet. Returns whether
+    /// some are left.
+    fn take_all(&mut self, passages: &[(i64, f64)], further: bool) -> Result<bool> {
         for (row, score) in passages {
-            if self.passages == PASSAGES {
-                break;
+            if self.passages >= self.most {
+                return Ok(true);
             }
             self.take(*row, *score, further)?;
         }
-        Ok(())
+        Ok(false)
     }
 
     fn take(&mut self, row: i64, score: f64, further: bool) -> Result<()> {
@@ -446,7 +464,7 @@ pub(super) fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Ranked
     let mut scores: HashMap<SummaryId, f64> = HashMap::new();
     for QueryTerm { expression, weight, .. } in &query.terms {
         search.go_on()?;
-        for hit in search.view.index().search_summaries(expression, &search.filter, PASSAGES)? {
+        for hit in search.view.index().search_summaries(expression, &search.filter, most_passages(search))? {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }

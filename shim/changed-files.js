@@ -1,6 +1,6 @@
 /**
- * Detects files that changed on disk while the session was closed: the engine checks them when a session is resumed, and the next prompt
- * tells the model once.
+ * Detects files that changed on disk while the session was closed: the engine looks at them when a session is resumed, which makes the
+ * second look short, and again at the next prompt, which tells the model once.
  */
 
 import { ancestors, timeout, unwrap } from "./pi.js";
@@ -10,7 +10,9 @@ const TYPE = "lcm_changed";
 
 export class ChangedFiles {
   #session;
-  /** The result for the first prompt. @type {Promise<string | null> | null} */
+  /** Whether the next prompt tells. */
+  #isDue = false;
+  /** The result for that prompt. @type {Promise<string | null> | null} */
   #found = null;
 
   /** @param {import("./session.js").Session} session */
@@ -18,25 +20,34 @@ export class ChangedFiles {
     this.#session = session;
   }
 
-  /** Checks the session's files in the background. */
+  /** Looks at the session's files in the background. */
   check() {
-    const { manager, handover } = this.#session;
-    const leaf = manager.getLeafId();
+    const { manager } = this.#session;
     // A session that is continued in another folder spoke of that folder's files.
-    if (!leaf || manager.getHeader()?.cwd !== manager.getCwd()) return;
-    const check = async () => {
+    this.#isDue = Boolean(manager.getLeafId()) && manager.getHeader()?.cwd === manager.getCwd();
+    if (this.#isDue) void this.#look();
+  }
+
+  /** What to tell of the files as they are now. @returns {Promise<string | null>} */
+  async #look() {
+    const { manager, handover, engine } = this.#session;
+    try {
       await handover.caughtUp;
-      return unwrap(await (await this.#session.engine).changedFiles(leaf));
-    };
-    this.#found = check().catch(() => null);
+      const leaf = manager.getLeafId();
+      return leaf && unwrap(await (await engine).changedFiles(leaf));
+    } catch {
+      return null;
+    }
   }
 
   /** The message for the prompt that begins now, if any file changed and the model was not told before. */
   async message() {
-    if (!this.#found) return undefined;
+    if (!this.#isDue) return undefined;
+    this.#found ??= this.#look();
     // If it takes longer, a later prompt tells.
     const content = await Promise.race([this.#found, timeout()]);
     if (content === undefined) return undefined;
+    this.#isDue = false;
     this.#found = null;
     return content && content !== this.#lastTold() ? { customType: TYPE, content, display: true } : undefined;
   }

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { test } from "node:test";
 import { hostsFor } from "../../scripts/hosts.mjs";
 import { blockOf } from "../support/block.mjs";
@@ -47,10 +48,15 @@ for (const host of hostsFor()) {
     await resumed.stop();
 
     writeFileSync(at("changed.txt"), "one\nfour\n");
-    rmSync(at("gone.txt"));
+    writeFileSync(at("kept.txt"), "otherwise\n");
     writeFileSync(at("binary.txt"), Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0xff]));
     const again = project.startPi(["--continue"]);
     project.script.turns = [];
+    // The files count as they are at the prompt, not at the resume.
+    await again.request("get_state");
+    await pause(500);
+    rmSync(at("gone.txt"));
+    writeFileSync(at("kept.txt"), "as it was\n");
     await again.prompt("And now?");
     // On a busy machine a later prompt reports it.
     for (let n = 0; n < 5 && !JSON.stringify(project.lastTurn.body.messages).includes("changed on disk since"); n++) await again.prompt("And now?");

@@ -59,6 +59,8 @@ fn keys_of_known_shapes_are_masked_without_their_surroundings() {
 fn values_assigned_to_secret_names_are_masked() {
     let cases = [
         ("password=hunter2x", "password=[masked]"),
+        ("It has password=hunter2secret9. Then start it.", "It has password=[masked] Then start it."),
+        ("Use password: s3cretpass1. Then start it.", "Use password: [masked] Then start it."),
         ("WEBHOOK_SECRETS=n8Xq2LvR7tKw", "WEBHOOK_SECRETS=[masked]"),
         ("DB_PASSWORD=correct-horse", "DB_PASSWORD=[masked]"),
         (r#"{"password": "hunter"}"#, r#"{"password": "[masked]"}"#),

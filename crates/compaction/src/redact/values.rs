@@ -149,7 +149,7 @@ impl PatternMatch<'_> {
                 || self.sign.starts_with(',')
                 || self.sign == "("
                 || matches!(next, Some(b'(' | b'['))
-                || (is_path(self.value) && !self.is_argument()))
+                || (is_path(self.value.trim_end_matches('.')) && !self.is_argument()))
     }
 
     /// Whether the value is a passphrase after `password=` in a command, or the rest of a line in a

@@ -253,9 +253,14 @@ fn find(
     let others = in_others(&question, other_sessions, manner);
     let unfiltered = unfiltered(&question, "--");
     let in_result = if similar.is_empty() { String::new() } else { at_that_time(&question, "--") + &others };
-    let above =
-        [widened(&question), &similar, &in_result, &tools::absent(&question, &absent, aside), &unfiltered]
-            .concat();
+    let above = [
+        if similar.is_empty() { widened(&question) } else { "" },
+        &similar,
+        &in_result,
+        &tools::absent(&question, &absent, aside),
+        &unfiltered,
+    ]
+    .concat();
     let is_cut = question.cursor.is_some();
     let more_hits = match is_cut {
         true => more_hits(more, !manner.is_shell && limit < MOST_RESULTS),

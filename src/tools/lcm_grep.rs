@@ -350,7 +350,10 @@ fn caveats(question: &Question, findings: &SearchResults) -> String {
     if findings.hits.is_empty() {
         return String::new();
     }
-    let mut caveats = widened(question).to_owned() + &only_similar(question, &findings.unknown, THINKING);
+    let mut caveats = only_similar(question, &findings.unknown, THINKING);
+    if caveats.is_empty() {
+        caveats = widened(question).to_owned();
+    }
     if !caveats.is_empty() && question.branches == Branches::Current {
         caveats += NOT_SEARCHED;
     } else if findings.is_weak() {

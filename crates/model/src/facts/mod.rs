@@ -10,6 +10,7 @@ mod folding;
 mod related;
 mod sentences;
 mod statements;
+mod topics;
 mod words;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};

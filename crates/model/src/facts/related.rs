@@ -5,22 +5,10 @@ use std::sync::LazyLock;
 
 use super::folding::folded;
 use super::sentences::sentences;
+use super::topics::{are_kin, words, words_after};
 use super::words::{LANGUAGES, asks};
 use crate::{Pattern, pattern};
 
-/// Words that say nothing about a sentence's topic; most are part of rules of any kind.
-static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    concat!(
-        "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
-        "our do don t s not no never always only please must should may can now also still then use using instead ",
-        "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
-        "has need needs needed required necessary more later afterwards after then next end today tomorrow already finally yesterday myself them they been thank thanks take stop forget remember remind what said rule thing directly direkt und oder der ",
-        "die das den ein eine nicht kein keine nie immer bitte ab jetzt auf wieder noch später du darfst kannst ",
-        "benutze benutzen verwende verwenden nutze nutzen ist sind est sont está le la les de des un une ne n pas oublie à plus jamais toujours el los las nunca siempre por favor olvides",
-    )
-    .split_whitespace()
-    .collect()
-});
 /// Words in a sentence that forbids.
 static FORBIDS: Pattern = pattern!(
     r"(?i)\b(?:never|not|don'?t|no|avoid|stop|forbidden|prohibited|banned|off[ -]limits|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
@@ -41,6 +29,10 @@ static BEGINS: Pattern = pattern!(
 static INSTEAD_OF: Pattern = pattern!(
     r"(?i)\b(?:instead of|rather than|anstatt|statt|anstelle|plutôt que|au lieu d[e']|en lugar de|en vez de|invece di|em vez de)\b"
 );
+static OVER: Pattern = pattern!(r"(?i), not |\b(?:instead of|rather than|statt|anstatt)\b");
+/// Words of which only one can hold, as [`words`] gives them.
+const EXCLUSIVE: [&str; 5] =
+    ["tab spac", "singl doubl", "camelcas snake_cas pascalcas", "npm pnpm yarn bun", "jest vitest mocha"];
 /// Words that say that something is done, whatever it was.
 static FINISHED: Pattern = pattern!(
     r"(?i)\b(?:done|finished|completed?|in place|there now|gone|settled|closed|went in|taken care of|took care of|sorted out",
@@ -105,31 +97,12 @@ static WHEN: Pattern = pattern!(
     r"(?i),? (?:once|before|after|until|as soon as|when|whenever|if|sobald|bevor|nachdem|wenn|falls|quand|dès que|lorsque|avant",
     r"|cuando|antes|después|quando|prima|dopo) ",
 );
-/// A word that starts another one, like `clean` in `cleanup`, counts as the same from this many bytes on.
-const PREFIX: usize = 5;
-
 /// The most bytes of a remark.
 const REMARK: usize = 160;
 /// How many words a rule may have that the one it takes back has not.
 const OTHERS: usize = 4;
 /// In percent: a report with this share of a task's words certainly means it.
 const SURELY: usize = 75;
-
-/// Past forms that no ending tells, with their verbs.
-const IRREGULAR: [(&str, &str); 12] = [
-    ("wrote", "write"),
-    ("written", "write"),
-    ("rewrote", "rewrite"),
-    ("rewritten", "rewrite"),
-    ("built", "build"),
-    ("rebuilt", "rebuild"),
-    ("made", "make"),
-    ("ran", "run"),
-    ("sent", "send"),
-    ("took", "take"),
-    ("brought", "bring"),
-    ("found", "find"),
-];
 
 /// A sentence's topic, computed once.
 pub struct Meaning {
@@ -141,6 +114,8 @@ pub struct Meaning {
     begins: bool,
     /// The words after `instead of` and the like.
     instead_of: HashSet<String>,
+    /// The same, and those after `, not`.
+    over: HashSet<String>,
     /// If it says that something is done or need not be, whatever is to be done with it: the words for that.
     finishing: Option<HashSet<String>>,
     languages: HashSet<String>,
@@ -160,10 +135,8 @@ impl Meaning {
             forbids: FORBIDS.is_in(sentence),
             revokes: REVOKES.is_in(sentence),
             begins: BEGINS.is_in(sentence),
-            instead_of: INSTEAD_OF
-                .found(sentence)
-                .flat_map(|found| words(&sentence[found.end()..]))
-                .collect(),
+            instead_of: words_after(&INSTEAD_OF, sentence),
+            over: words_after(&OVER, sentence),
             finishing: finishing(sentence),
             languages: languages.collect(),
         }
@@ -179,10 +152,13 @@ impl Meaning {
         let is_other_language = !self.languages.is_empty()
             && !older.languages.is_empty()
             && self.languages.is_disjoint(&older.languages);
+        if self.is_mirrored(older) {
+            return true;
+        }
         if older.forbids || is_turned && !self.revokes {
             return false;
         }
-        if is_other_language && self.is_only_language(older) || self.has_other_number(older) {
+        if is_other_language && self.is_only_language(older) || self.has_other_value(older) {
             return true;
         }
         // `From now on` alone may add a rule of the same pattern; only of languages is one meant.
@@ -241,16 +217,23 @@ impl Meaning {
             .all(|word| language.contains(word) || ["back", "switch"].contains(&word.as_str()))
     }
 
-    /// Whether this sentence has the words of `older`, but another number.
-    fn has_other_number(&self, older: &Self) -> bool {
-        let is_number = |word: &&String| word.bytes().all(|byte| byte.is_ascii_digit());
-        let mut differing = self.words.symmetric_difference(&older.words);
-        let has_number = |meant: &Self| meant.words.iter().any(|word| is_number(&word));
-        self.words != older.words
-            && self.words.len() > 1
-            && has_number(self)
-            && has_number(older)
-            && differing.all(|word| is_number(&word))
+    /// Whether this sentence has the words of `older`, but another number, or another of the words that exclude each other.
+    fn has_other_value(&self, older: &Self) -> bool {
+        let mine: Vec<&String> = self.words.difference(&older.words).collect();
+        let its: Vec<&String> = older.words.difference(&self.words).collect();
+        let ([mine], [its]) = (mine.as_slice(), its.as_slice()) else { return false };
+        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let exclude = |words: &&str| {
+            let has = |word: &str| words.split(' ').any(|other| other == word);
+            has(mine) && has(its)
+        };
+        is_number(mine) && is_number(its) && self.words.len() > 1 || EXCLUSIVE.iter().any(exclude)
+    }
+
+    /// Whether the two have the same words, and each puts its own before the other's: `pnpm, not npm`.
+    fn is_mirrored(&self, older: &Self) -> bool {
+        let is_apart = !self.over.is_empty() && !older.over.is_empty() && self.over.is_disjoint(&older.over);
+        is_apart && self.words == older.words
     }
 
     /// Returns whether this short sentence is about the rule or task `earlier`, whatever it says of it: it names
@@ -338,38 +321,6 @@ fn is_cancelled(sentence: &str) -> bool {
     CANCELLED.is_in(sentence) && !POSTPONED.is_in(sentence)
 }
 
-/// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.
-fn words(sentence: &str) -> HashSet<String> {
-    let lower = sentence.to_lowercase();
-    let mut words = HashSet::new();
-    for word in lower.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty()) {
-        if word.chars().any(|c| c >= '\u{2e80}') {
-            let characters: Vec<char> = word.chars().collect();
-            words.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
-        } else if !COMMON.contains(word) {
-            words.insert(stem(word));
-        }
-    }
-    words
-}
-
-fn are_kin(one: &str, other: &str) -> bool {
-    let begins = |one: &str, other: &str| one.len() >= PREFIX && other.starts_with(one);
-    one == other || begins(one, other) || begins(other, one)
-}
-
-fn stem(word: &str) -> String {
-    let word = IRREGULAR.iter().find(|(past, _)| *past == word).map_or(word, |(_, verb)| verb);
-    if let Some(stem) = word.strip_suffix("ies").filter(|stem| stem.len() > 2) {
-        return format!("{stem}y");
-    }
-    let stem = ["ing", "ed", "es", "s", "en", "e"].iter().find_map(|ending| word.strip_suffix(ending));
-    let stem = stem.filter(|stem| stem.len() > 2).unwrap_or(word);
-    // As in `logging`.
-    let doubled = stem.len() > 3 && stem.chars().rev().nth(1) == stem.chars().last();
-    stem[..stem.len() - if doubled { stem.chars().last().map_or(0, char::len_utf8) } else { 0 }].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,6 +341,11 @@ mod tests {
             ("Use spaces, not tabs.", "Use tabs."),
             ("Use npm instead of pnpm.", "Use pnpm instead of npm."),
             ("Use 4 spaces.", "Use 2 spaces."),
+            ("Use snake_case for variable names from now on.", "Use camelCase for variable names."),
+            ("Use double quotes.", "Use single quotes."),
+            ("We use npm now, not pnpm.", "Only use pnpm, not npm."),
+            ("Always use spaces, not tabs.", "Always use tabs, not spaces."),
+            ("Actually, you can answer in English again.", "Answer in German from now on."),
             ("Lines have at most 100 characters.", "Lines have at most 80 characters."),
             ("Spaces instead of tabs, please.", "Use tabs for indentation."),
             ("From now on use spaces instead of tabs, please.", "Use tabs in this project."),

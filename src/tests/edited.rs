@@ -129,6 +129,23 @@ fn edits() -> Vec<(&'static str, Vec<Value>, &'static str, &'static str)> {
     ]
 }
 
+/// A sync may bring a session's messages masked before its file is here: opening that stores nothing twice.
+#[tokio::test]
+async fn what_a_sync_has_masked_is_no_edit() {
+    let masked = |text: &str| text.replace("hazel0", "[masked: password]").replace("hazel1", "[masked]");
+    let entries = told().entries;
+    let brought: Vec<Value> = serde_json::from_str(&masked(&json!(entries).to_string())).unwrap();
+    let opened = Opened::new(Machine::new(), "one", &brought).await;
+    opened.start(&brought).await;
+    opened.machine.write("a.jsonl", "one", &entries);
+    assert_eq!(opened.start(&entries).await, 0);
+    // Another text is an edit, also beside a mask.
+    let mut other = entries.clone();
+    other[0]["message"]["content"] = json!("The key is hazel0, lose it.");
+    opened.machine.write("a.jsonl", "one", &other);
+    assert!(opened.start(&other).await > 0);
+}
+
 #[tokio::test]
 async fn what_pi_shows_is_summarized_and_the_earlier_text_is_found() {
     let entries = told().entries;

@@ -68,7 +68,26 @@ fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_ro
     let Some(is_elsewhere) = is_elsewhere(view, conversation, entry, is_root)? else { return Ok(false) };
     let Content::Message(json) = &entry.content else { return Ok(is_elsewhere) };
     let said = (entry.id.clone(), Hash::plain(json.as_bytes()));
-    Ok(is_elsewhere || differing(view, conversation, &[said])? > 0)
+    if is_elsewhere || differing(view, conversation, &[said])? == 0 {
+        return Ok(is_elsewhere);
+    }
+    let stored = view.messages().version(conversation, &entry.id)?;
+    let stored = stored.map(|version| view.messages().json_of(version.message)).transpose()?;
+    Ok(!stored.is_some_and(|stored| masks(&stored, json)))
+}
+
+/// Whether `stored` is the message `json` with secrets masked, as a sync brings it: `[masked]` or `[masked: aws key]` stands
+/// for any text.
+fn masks(stored: &str, json: &str) -> bool {
+    let mut pieces = stored.split("[masked");
+    let Some(mut rest) = pieces.next().and_then(|first| json.strip_prefix(first)) else { return false };
+    let mut pieces: Vec<&str> = pieces.filter_map(|piece| Some(piece.split_once(']')?.1)).collect();
+    let Some(last) = pieces.pop() else { return false };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// Whether an entry is stored below another one; `None` if it is not stored.

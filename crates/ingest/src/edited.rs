@@ -81,9 +81,9 @@ fn is_edited(view: &View<'_>, conversation: ConversationId, entry: &Entry, is_ro
 fn masks(stored: &str, json: &str) -> bool {
     let mut pieces = stored.split("[masked");
     let Some(mut rest) = pieces.next().and_then(|first| json.strip_prefix(first)) else { return false };
-    let mut pieces: Vec<&str> = pieces.filter_map(|piece| Some(piece.split_once(']')?.1)).collect();
-    let Some(last) = pieces.pop() else { return false };
-    for piece in pieces {
+    let pieces: Option<Vec<&str>> = pieces.map(|piece| Some(piece.split_once(']')?.1)).collect();
+    let Some((last, pieces)) = pieces.as_ref().and_then(|pieces| pieces.split_last()) else { return false };
+    for piece in pieces.iter().copied() {
         let Some(at) = rest.find(piece) else { return false };
         rest = &rest[at + piece.len()..];
     }

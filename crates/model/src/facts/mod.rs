@@ -223,8 +223,10 @@ impl Facts {
     /// Adds remarks. One that takes a rule back is a rule.
     fn hear(&mut self, remarks: impl Iterator<Item = Said>) {
         for said in remarks {
-            let takes_back = |rule: &Said| Meaning::of(&said.text).takes_back(&Meaning::of(&rule.text));
-            let is_rule = related::may_take_back(&said.text) && self.rules.iter().any(takes_back);
+            let is_rule = related::may_take_back(&said.text) && {
+                let meant = Meaning::of(&said.text);
+                self.rules.iter().any(|rule| meant.takes_back(&Meaning::of(&rule.text)))
+            };
             if is_rule { &mut self.rules } else { &mut self.remarks }.push_back(said);
         }
     }
